@@ -1,0 +1,57 @@
+"""What do channels share whose people look at the inbox itself? Delivery is an event for those who watch.
+
+The message or action is in the inbox already when its row of the outbox is delivered, so showing it twice shows
+it once: the row is what names the copy for a repaint, and what proves that somebody could see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pizzabot.doors import Doors
+from pizzabot.messages import ChannelState, Event, OutboundItem, Receipt
+from pizzabot.people import Person
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+
+class LiveChannel:
+    """A channel whose copies are the inbox's own pages."""
+
+    name = "live"
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+        self._running = False
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return ()
+
+    def address_of(self, person: Person) -> str | None:  # noqa: ARG002 - nobody is told here unasked
+        return None
+
+    async def start(self) -> None:
+        self._running = True
+
+    async def stop(self) -> None:
+        self._running = False
+
+    async def deliver(self, item: OutboundItem) -> Receipt:
+        state = str(item.action.state) if item.action else None
+        data = {
+            "channel": self.name,
+            "kind": item.kind,
+            "key": item.key,
+            "action_id": item.action.id if item.action else None,
+            "state": state,
+        }
+        self._doors.events.publish(Event("delivered", item.thread_id, data))
+        return Receipt(item.external_id or item.key)
+
+    async def find(self, item: OutboundItem) -> Receipt | None:  # noqa: ARG002 - telling again tells nothing new
+        return None
+
+    def state(self) -> ChannelState:
+        return ChannelState("ok" if self._running else "off")

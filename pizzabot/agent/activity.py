@@ -1,0 +1,160 @@
+"""What is the agent doing, and what did it cost? Rows for the record, events for those who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from pizzabot.database.schema import activity, usage
+
+ActivityKind = Literal["model", "tool", "worker", "retry", "wait"]
+Outcome = Literal["started", "ok", "error", "paused", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One thing the agent did. `worker` is None for the root agent; `detail` is short and for people."""
+
+    kind: ActivityKind
+    name: str
+    outcome: Outcome
+    worker: str | None = None
+    detail: str | None = None
+    milliseconds: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For events and the API."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "outcome": self.outcome,
+            "worker": self.worker,
+            "detail": self.detail,
+            "milliseconds": self.milliseconds,
+        }
+
+
+def record(connection: sa.Connection, done: Activity, now: datetime, *, thread_id: str, run_id: str) -> None:
+    """Keep an activity."""
+    connection.execute(
+        sa.insert(activity).values(
+            thread_id=thread_id,
+            run_id=run_id,
+            kind=done.kind,
+            worker=done.worker,
+            name=done.name,
+            outcome=done.outcome,
+            detail=done.detail,
+            milliseconds=done.milliseconds,
+            at=now,
+        )
+    )
+
+
+def of_thread(connection: sa.Connection, thread_id: str, *, limit: int = 500) -> list[dict[str, Any]]:
+    """The newest activities of a thread, oldest first."""
+    query = (
+        sa.select(activity)
+        .where(activity.c.thread_id == thread_id)
+        .order_by(activity.c.seq.desc())
+        .limit(limit)
+    )
+    rows = connection.execute(query).all()
+    return [
+        {
+            "run_id": r.run_id,
+            "kind": r.kind,
+            "name": r.name,
+            "outcome": r.outcome,
+            "worker": r.worker,
+            "detail": r.detail,
+            "milliseconds": r.milliseconds,
+            "at": r.at,
+        }
+        for r in reversed(rows)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What one model call used; `cost_usd` is None when no price is known."""
+
+    input: int
+    output: int
+    cost_usd: float | None
+
+
+def spend(
+    connection: sa.Connection,
+    tokens: Tokens,
+    now: datetime,
+    *,
+    thread_id: str,
+    run_id: str,
+    person: str,
+    model: str,
+) -> None:
+    """Keep what a model call cost."""
+    connection.execute(
+        sa.insert(usage).values(
+            thread_id=thread_id,
+            run_id=run_id,
+            person=person,
+            model=model,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            cost_usd=tokens.cost_usd,
+            at=now,
+        )
+    )
+
+
+def usage_by(
+    connection: sa.Connection, key: Literal["run_id", "person", "model", "thread_id"], **where: Any
+) -> dict[str, dict[str, Any]]:
+    """Sums of tokens and dollars, grouped by one column, of the rows that match `where`."""
+    column = usage.c[key]
+    query = sa.select(
+        column.label("key"),
+        sa.func.sum(usage.c.input_tokens).label("input_tokens"),
+        sa.func.sum(usage.c.output_tokens).label("output_tokens"),
+        sa.func.sum(usage.c.cost_usd).label("cost_usd"),
+        sa.func.count().label("model_calls"),
+        sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
+    ).group_by(column)
+    for name, value in where.items():
+        query = query.where(usage.c[name] == value)
+    return {row.key: _sums(row) for row in connection.execute(query)}
+
+
+def usage_since(connection: sa.Connection, since: datetime) -> list[Mapping[str, Any]]:
+    """Sums per person and model from `since` on."""
+    query = (
+        sa.select(
+            usage.c.person,
+            usage.c.model,
+            sa.func.sum(usage.c.input_tokens).label("input_tokens"),
+            sa.func.sum(usage.c.output_tokens).label("output_tokens"),
+            sa.func.sum(usage.c.cost_usd).label("cost_usd"),
+            sa.func.count().label("model_calls"),
+            sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
+        )
+        .where(usage.c.at >= since)
+        .group_by(usage.c.person, usage.c.model)
+        .order_by(usage.c.person, usage.c.model)
+    )
+    return [{"person": r.person, "model": r.model} | _sums(r) for r in connection.execute(query)]
+
+
+def _sums(row: Any) -> dict[str, Any]:
+    return {
+        "input_tokens": int(row.input_tokens),
+        "output_tokens": int(row.output_tokens),
+        # A sum with an unknown summand is not known; showing the rest as the whole would be a lie.
+        "cost_usd": None if row.unpriced else round(float(row.cost_usd), 6),
+        "model_calls": int(row.model_calls),
+    }

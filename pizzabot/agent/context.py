@@ -1,0 +1,270 @@
+"""What does code inside the graph need to know of the run it works for?
+
+One `RunContext` per attempt of a run, found through a context variable: LangGraph's tasks inherit it, also
+those of workers. It is the only way from the graph to the database, to the stop signal and to the limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+import sqlalchemy as sa
+
+from pizzabot.agent import activity, limits
+from pizzabot.agent.activity import Activity, Tokens
+from pizzabot.agent.limits import Bounds, LimitName
+from pizzabot.approvals import store as actions
+from pizzabot.approvals.policy import Policy
+from pizzabot.approvals.store import Question
+from pizzabot.clock import Clock
+from pizzabot.database.connection import Database
+from pizzabot.errors import PizzaBotError
+from pizzabot.inbox import runs
+from pizzabot.inbox.runs import Run
+from pizzabot.messages import Action, ActionKind, ActionState, Event, Verdict
+from pizzabot.people import Person
+
+T = TypeVar("T")
+
+
+class RunStopped(PizzaBotError):
+    """A person stopped the run, or another process took it over: nothing more may be started."""
+
+    code = "stopped"
+
+
+class OutOfTime(PizzaBotError):
+    """The run's time was up in the middle of a call that may be broken off."""
+
+    code = "out_of_time"
+
+
+Announce = Callable[[sa.Connection, Action], None]
+Publish = Callable[[Event], None]
+
+current: ContextVar[RunContext] = ContextVar("run_context")
+
+
+@dataclass(slots=True)
+class RunContext:
+    """One attempt of one run.
+
+    `announce` queues the cards of a new action inside the transaction that stores it. `zone_time` is the
+    moment this attempt began in words for its person; it does not move, so that prompts stay cacheable.
+    """
+
+    run: Run
+    person: Person
+    zone_time: str
+    database: Database
+    clock: Clock
+    policy: Policy
+    announce: Announce
+    publish: Publish
+    base_allowance: Bounds
+    worker_tool_calls: int
+    used: Bounds
+    allowance: Bounds
+    refused_limits: frozenset[str]
+    price: Callable[[int, int], float | None]
+    model_label: str
+    draining: bool = False
+    live: list[Activity] = field(default_factory=list)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _counted_until: float = field(default_factory=time.monotonic)
+    _stop: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    # -- stop and time -----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Break off what is in flight and start nothing more."""
+        if not self._stop.done():
+            self._stop.set_result(None)
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.done()
+
+    def check_stop(self) -> None:
+        """Raise RunStopped when a person stopped the run, or this process is going down."""
+        if self._stop.done() or self.draining:
+            raise RunStopped("The run was stopped.")
+
+    def use(self) -> Bounds:
+        """What was used so far, the running second included."""
+        now = time.monotonic()
+        self.used = self.used.plus("run_seconds", now - self._counted_until)
+        self._counted_until = now
+        return self.used
+
+    async def race(self, work: Awaitable[T], *, breakable: bool) -> T:
+        """Await `work`, but leave it when the run is stopped or, when `breakable`, out of time.
+
+        Leaving cancels `work`, which cancels the request on the wire.
+        """
+        self.check_stop()
+        task = asyncio.ensure_future(work)
+        left = max(0.0, self.allowance.run_seconds - self.use().run_seconds) if breakable else None
+        try:
+            both: set[asyncio.Future[Any]] = {task, self._stop}
+            await asyncio.wait(both, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+        if task.done() and not task.cancelled():
+            return task.result()
+        await asyncio.gather(task, return_exceptions=True)
+        self.check_stop()
+        raise OutOfTime("The run's time is up.")
+
+    # -- limits ------------------------------------------------------------------------------------------
+
+    def limit_reached(self, *names: LimitName) -> LimitName | None:
+        """The first of these limits that leaves no room for one more call."""
+        return limits.reached(self.use(), self.allowance, names)
+
+    @property
+    def refused(self) -> bool:
+        """Whether a person said that the run ends with what it has."""
+        return bool(self.refused_limits)
+
+    def limit_question(self, name: LimitName) -> Question:
+        """Ask whether the run may go on beyond a limit."""
+        allowed = getattr(self.allowance, name)
+        step = getattr(self.base_allowance, name)
+        return Question(
+            id=f"{self.run.id}/limit/{name}/{allowed:g}",
+            kind=ActionKind.LIMIT,
+            tool=f"limit:{name}",
+            title=f"Go on? The run used its {limits.spoken(name, allowed)}",
+            args={"limit": name, "used": round(getattr(self.used, name), 1), "allowance": step},
+            args_schema={},
+            allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
+            approvers=(),
+            why=f"Approve allows {limits.spoken(name, step)} more. Reject ends the run with what it has.",
+        )
+
+    # -- decisions ---------------------------------------------------------------------------------------
+
+    async def answered(self, question_id: str) -> Action | None:
+        """The stored answer to a question, or the pending action that asks it."""
+        return await self.database.read(lambda connection: actions.answered(connection, question_id))
+
+    async def ask(self, question: Question) -> Action:
+        """Store the question once and tell those who may answer; returns the action, new or known."""
+        now = self.clock.now()
+
+        def work(connection: sa.Connection) -> tuple[Action, bool]:
+            action, fresh = actions.ask(
+                connection,
+                question,
+                now,
+                thread_id=self.run.thread_id,
+                run_id=self.run.id,
+                requested_by=self.run.person,
+            )
+            if fresh:
+                self.announce(connection, action)
+            return action, fresh
+
+        action, fresh = await self.database.write(work)
+        if fresh:
+            self.publish(Event("action", self.run.thread_id, {"action_id": action.id, "state": "pending"}))
+        return action
+
+    # -- records -----------------------------------------------------------------------------------------
+
+    def begin(self, started: Activity) -> Activity:
+        """Show that something began; `done` keeps how it ended."""
+        self.live.append(started)
+        self._show(started)
+        return started
+
+    async def done(
+        self,
+        started: Activity,
+        ended: Activity,
+        *,
+        counts: LimitName | None = None,
+        tokens: Tokens | None = None,
+        also: Callable[[sa.Connection], None] | None = None,
+    ) -> None:
+        """Keep how something ended, what it used, and whatever `also` has to write, in one transaction.
+
+        Raises RunStopped when the run is no longer this attempt's.
+        """
+        if counts is not None:
+            self.used = self.used.plus(counts, 1)
+        used, now = self.use().to_json(), self.clock.now()
+
+        def work(connection: sa.Connection) -> bool:
+            if also is not None:
+                also(connection)
+            self._keep(connection, ended, tokens, now)
+            runs.record_use(connection, self.run.id, used)
+            return self.still_ours(connection)
+
+        ours = await self.database.write(work)
+        self.forget(started)
+        self._show(ended)
+        if not ours:
+            self.stop()
+
+    def _keep(self, connection: sa.Connection, ended: Activity, tokens: Tokens | None, now: datetime) -> None:
+        activity.record(connection, ended, now, thread_id=self.run.thread_id, run_id=self.run.id)
+        if tokens is not None:
+            activity.spend(
+                connection,
+                tokens,
+                now,
+                thread_id=self.run.thread_id,
+                run_id=self.run.id,
+                person=self.run.person,
+                model=self.run.model,
+            )
+
+    def forget(self, started: Activity) -> None:
+        """Show something no longer as going on."""
+        if started in self.live:
+            self.live.remove(started)
+
+    def still_ours(self, connection: sa.Connection) -> bool:
+        """Whether this attempt still holds the run; False after a stop by another process."""
+        row = runs.get(connection, self.run.id)
+        return row is not None and row.state == "running" and row.attempt == self.run.attempt
+
+    def _show(self, shown: Activity) -> None:
+        data: Mapping[str, Any] = shown.to_json() | {"run_id": self.run.id}
+        self.publish(Event("activity", self.run.thread_id, data))
+
+
+def milliseconds_since(began: float) -> int:
+    """Whole milliseconds since a `time.monotonic` value."""
+    return round((time.monotonic() - began) * 1000)
+
+
+async def pause(run: RunContext, question: Question) -> NoReturn:
+    """Ask, then leave the graph: what remains of the run are rows, no task and no connection (promise 4).
+
+    An answer that came in this very moment changes nothing here: the engine sees it when the attempt ends
+    and starts the next one at once.
+    """
+    from langgraph.types import interrupt  # costs seconds: this module is imported by what must start fast
+
+    action = await run.ask(question)
+    interrupt({"question": question.id, "action": action.id})
+    raise AssertionError("nothing is ever resumed with a value")
+
+
+def pending_questions(interrupts: Sequence[Any]) -> list[str]:
+    """The question ids that a paused graph waits for."""
+    return [str(interrupt.value["question"]) for interrupt in interrupts]
+
+
+OPEN = (ActionState.PENDING, ActionState.EXPIRED)

@@ -1,0 +1,86 @@
+"""Did this tool call happen already? The effects ledger (promise 6).
+
+A call with side effects is written before it starts and after it ends, under a name that is the same in
+every process that reaches the same point of the same run. A row that says "started" and whose process is gone
+stands for a call that may have happened: only a person can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot.database.schema import effects
+from pizzabot.messages import Args
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One call: state is started, done or unknown; `result` is what the model was told."""
+
+    call: str
+    state: str
+    tries: int
+    result: Mapping[str, Any] | None
+
+
+def get(connection: sa.Connection, call: str) -> Effect | None:
+    """The ledger's row for a call, or None when it was never started."""
+    row = connection.execute(sa.select(effects).where(effects.c.call == call)).first()
+    return Effect(row.call, row.state, row.tries, row.result) if row else None
+
+
+def start(
+    connection: sa.Connection,
+    call: str,
+    now: datetime,
+    *,
+    thread_id: str,
+    run_id: str,
+    tool: str,
+    args: Args,
+    previous: Effect | None,
+) -> bool:
+    """Write that the call is about to be sent; False when another process wrote since `previous` was read."""
+    if previous is not None:
+        changed = connection.execute(
+            sa.update(effects)
+            .where(effects.c.call == call, effects.c.tries == previous.tries, effects.c.state != "done")
+            .values(state="started", tries=previous.tries + 1, args=dict(args), run_id=run_id, started_at=now)
+        )
+        return changed.rowcount == 1
+    connection.execute(
+        sa.insert(effects).values(
+            call=call,
+            thread_id=thread_id,
+            run_id=run_id,
+            tool=tool,
+            args=dict(args),
+            state="started",
+            tries=1,
+            started_at=now,
+        )
+    )
+    return True
+
+
+def end(connection: sa.Connection, call: str, now: datetime, result: Mapping[str, Any]) -> None:
+    """Write what came of the call."""
+    connection.execute(
+        sa.update(effects)
+        .where(effects.c.call == call)
+        .values(state="done", result=dict(result), ended_at=now)
+    )
+
+
+def lose(connection: sa.Connection, call: str, now: datetime) -> None:
+    """Write that the call was sent and its end was not seen."""
+    connection.execute(
+        sa.update(effects)
+        .where(effects.c.call == call, effects.c.state == "started")
+        .values(state="unknown", ended_at=now)
+    )

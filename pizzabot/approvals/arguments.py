@@ -1,0 +1,46 @@
+"""Are these arguments what the tool's JSON Schema asks for, and are they what the person saw?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import validator_for
+
+from pizzabot.audit import canonical_json
+from pizzabot.messages import Args
+
+_MAX_PROBLEMS = 20
+
+
+def digest(action_id: str, tool: str, args: Args) -> str:
+    """What binds a decision to what was shown: SHA-256 over action, tool and canonical arguments."""
+    return hashlib.sha256(
+        canonical_json([action_id, tool, args]).encode("utf-8", "surrogatepass")
+    ).hexdigest()
+
+
+def problems(args: Any, schema: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Every place where `args` break the schema: `{"path": "/amount", "message": …}`, RFC 6901 pointers.
+
+    Types are taken as they stand: nothing is coerced, so "42" is no number.
+    """
+    if not isinstance(args, dict):
+        return [{"path": "", "message": "arguments are an object with one field per argument"}]
+    validator = validator_for(schema, default=Draft202012Validator)(dict(schema))
+    errors = sorted(
+        validator.iter_errors(args), key=lambda error: [str(part) for part in error.absolute_path]
+    )
+    return [{"path": _pointer(error), "message": _plain(error)} for error in errors[:_MAX_PROBLEMS]]
+
+
+def _pointer(error: ValidationError) -> str:
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in error.absolute_path)
+    return "".join(f"/{part}" for part in parts)
+
+
+def _plain(error: ValidationError) -> str:
+    return error.message if len(error.message) <= 300 else error.message[:299] + "…"

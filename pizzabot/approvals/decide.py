@@ -1,0 +1,215 @@
+"""How does a person's word become a decision? One transaction, first one wins (promises 5 and 7).
+
+    may see? -> may decide? -> still pending? -> saw these very arguments? -> word allowed?
+      -> edited arguments fit the schema and the policy? -> stored, audited, run queued, copies repainted
+
+Every refusal changes nothing, apart from the line in the audit that says it was tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import arguments, store
+from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from pizzabot.inbox import runs, threads
+from pizzabot.inbox.intake import check_text
+from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.outbox import store as outbox
+from pizzabot.people import Person, may_decide, may_see
+
+_STATE_AFTER = {
+    Verdict.APPROVE: ActionState.APPROVED,
+    Verdict.EDIT: ActionState.EDITED,
+    Verdict.REJECT: ActionState.REJECTED,
+    Verdict.RESPOND: ActionState.RESPONDED,
+    Verdict.RETRY: ActionState.RESOLVED,
+    Verdict.DONE: ActionState.RESOLVED,
+    Verdict.FAILED: ActionState.RESOLVED,
+}
+_MAX_REASON = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A stored decision; `resumes` when the waiting run was queued by it."""
+
+    action: Action
+    resumes: bool
+
+
+def seen_action(connection: sa.Connection, action_id: str, person: Person) -> tuple[Action, threads.Thread]:
+    """The action and its thread, for somebody who may see them.
+
+    Raises:
+        NotFound: no such action, or not for this person: the same words for both.
+    """
+    action = store.get(connection, action_id)
+    thread = threads.get(connection, action.thread_id) if action else None
+    if action is None or thread is None or not _sees(person, thread, action):
+        raise NotFound("There is no such action.")
+    return action, thread
+
+
+def _sees(person: Person, thread: threads.Thread, action: Action) -> bool:
+    return may_see(person, thread.owner, _decides(person, action, thread))
+
+
+def _decides(person: Person, action: Action, thread: threads.Thread) -> bool:
+    return may_decide(person, frozenset(action.approvers), thread.owner)
+
+
+def decide(connection: sa.Connection, decision: Decision, person: Person, now: datetime) -> Decided:
+    """Store a decision and queue what follows from it.
+
+    Raises:
+        NotFound: no such action for this person.
+        Forbidden: `not_an_approver`.
+        Conflict: `already_decided` or `stale_digest`; `details["action"]` is the present Action.
+        Invalid: `decision_not_allowed`, or `invalid_args` with `details["errors"]`.
+    """
+    action, thread = seen_action(connection, decision.action_id, person)
+    check(decision, action, permitted=_decides(person, action, thread))
+    final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
+    settled = store.settle(
+        connection,
+        action.id,
+        [ActionState.PENDING],
+        state=_STATE_AFTER[decision.verdict],
+        decision=decision.verdict,
+        reason=decision.reason,
+        response=decision.response,
+        final_args=final_args if _runs(decision.verdict) else None,
+        decided_by=person.name,
+        decided_at=now,
+        decided_via=decision.via,
+    )
+    if settled is None:
+        raise already_decided(store.get(connection, action.id) or action)
+    audit.append(
+        connection,
+        now,
+        actor=person.name,
+        via=decision.via,
+        event=f"action.{settled.state}",
+        subject=action.id,
+        data={
+            "thread": action.thread_id,
+            "tool": action.tool,
+            "decision": str(decision.verdict),
+            "reason": decision.reason,
+            "shown": action.digest,
+            "ran": arguments.digest(action.id, action.tool, final_args or {}),
+        },
+    )
+    if settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
+        _allow_more(connection, settled)
+    resumes = runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+    outbox.repaint(connection, action.id, settled.state, now)
+    return Decided(settled, resumes)
+
+
+def _runs(verdict: Verdict) -> bool:
+    return verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.RETRY)
+
+
+def check(decision: Decision, action: Action, *, permitted: bool) -> None:
+    """Refuse a decision that may not be stored; pure."""
+    if not permitted:
+        raise Forbidden(
+            "This is not yours to decide"
+            + (f"; it waits for {' or '.join(action.approvers)}." if action.approvers else "."),
+            code="not_an_approver",
+        )
+    if action.state is not ActionState.PENDING:
+        raise already_decided(action)
+    if decision.digest is not None and decision.digest != action.digest:
+        raise Conflict(
+            "The action changed since you saw it; look at it again.",
+            code="stale_digest",
+            details={"action": action},
+        )
+    if decision.verdict not in action.allowed_decisions:
+        allowed = ", ".join(action.allowed_decisions)
+        raise Invalid(
+            f"{decision.verdict} is not possible here; possible: {allowed}.", code="decision_not_allowed"
+        )
+    for field, text in (("reason", decision.reason), ("response", decision.response)):
+        check_text(text or "", field, _MAX_REASON)
+    if decision.verdict is Verdict.RESPOND and not (decision.response or "").strip():
+        raise Invalid("A response needs a text in `response`.", code="invalid_args")
+    if decision.verdict is Verdict.EDIT:
+        _check_edit(decision, action)
+    elif decision.args is not None:
+        raise Invalid(
+            "Only an edit carries arguments; send decision edit, or leave args out.", code="invalid_args"
+        )
+
+
+def _check_edit(decision: Decision, action: Action) -> None:
+    if decision.args is None:
+        raise Invalid("An edit needs the full set of arguments in `args`.", code="invalid_args")
+    errors = arguments.problems(decision.args, action.args_schema)
+    if errors:
+        first = errors[0]
+        raise Invalid(
+            f"These arguments do not fit {action.tool}: {first['path'] or 'arguments'}: {first['message']}",
+            code="invalid_args",
+            details={"errors": errors},
+        )
+
+
+def already_decided(action: Action) -> Conflict:
+    """The refusal of a late word: says who was first, what, where."""
+    if action.decided_by:
+        by = f"Already {action.state} by {action.decided_by} in {action.decided_via}."
+    else:
+        by = f"This action is {action.state}; it can no longer be decided."
+    return Conflict(by, code="already_decided", details={"action": action})
+
+
+def _allow_more(connection: sa.Connection, action: Action) -> None:
+    run = runs.get(connection, action.run_id)
+    if run is None:
+        return
+    what = str(action.args["limit"])
+    allowance: dict[str, Any] = dict(run.allowance)
+    allowance[what] = allowance[what] + action.args["allowance"]
+    runs.allow_more(connection, run.id, allowance)
+
+
+def reopen(connection: sa.Connection, action_id: str, person: Person, via: str, now: datetime) -> Action:
+    """Make an expired action pending again; for those who may decide it."""
+    action, thread = seen_action(connection, action_id, person)
+    if not _decides(person, action, thread):
+        raise Forbidden("This is not yours to reopen.", code="not_an_approver")
+    opened = store.settle(connection, action_id, [ActionState.EXPIRED], state=ActionState.PENDING)
+    if opened is None:
+        raise Conflict(
+            f"Only an expired action can be reopened; this one is {action.state}.",
+            code="not_expired",
+            details={"action": action},
+        )
+    audit.append(connection, now, actor=person.name, via=via, event="action.reopened", subject=action_id)
+    outbox.repaint(connection, action_id, opened.state, now)
+    return opened
+
+
+def record_refusal(
+    connection: sa.Connection, decision: Decision, person: str, error: Refused, now: datetime
+) -> None:
+    """A word that was not taken is part of the story, too."""
+    audit.append(
+        connection,
+        now,
+        actor=person,
+        via=decision.via,
+        event="decision.refused",
+        subject=decision.action_id[:64],
+        data={"decision": str(decision.verdict), "why": error.code},
+    )

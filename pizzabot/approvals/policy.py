@@ -1,0 +1,89 @@
+"""Does this tool call need a person, and whose word counts? Pure functions of what is configured.
+
+Strongest first: the skill's `interruptOn`; the operator's `[[approvals.rules]]`; the tool's own annotations
+(a tool that is not marked read-only asks). A skill may loosen the operator's rule only when
+`approvals.skills_may_loosen` says so. The approvers of a matching rule count whoever set the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pizzabot.messages import Verdict
+from pizzabot.tools.references import parse_reference
+
+DEFAULT_DECISIONS = (Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT)
+
+
+class Rule(Protocol):
+    """One `[[approvals.rules]]` table."""
+
+    @property
+    def tool(self) -> str: ...
+    @property
+    def ask(self) -> bool: ...
+    @property
+    def decisions(self) -> Sequence[str]: ...
+    @property
+    def approvers(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A person must decide. No `approvers`: the thread's owner and people with role owner."""
+
+    decisions: tuple[Verdict, ...]
+    approvers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillWord:
+    """What a skill says about one tool: `ask=False` is `interruptOn: {tool: false}`."""
+
+    ask: bool
+    decisions: tuple[Verdict, ...] = DEFAULT_DECISIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the operator configured."""
+
+    default: Literal["ask", "annotations", "allow"]
+    rules: Sequence[Rule]
+    skills_may_loosen: bool
+
+    def gate(self, tool: str, *, read_only: bool, skill: SkillWord | None) -> Gate | None:
+        """The gate before `tool` (a full name such as `mcp:ledger:pay`), or None when it may run."""
+        rule = self.rule_for(tool)
+        approvers = tuple(rule.approvers) if rule else ()
+        operator = self._operator_decisions(rule, read_only=read_only)
+        if skill is None:
+            return Gate(operator, approvers) if operator else None
+        if not skill.ask:
+            loosened = operator is None or self.skills_may_loosen
+            return None if loosened else Gate(operator or (), approvers)
+        return Gate(self._tighter(skill.decisions, rule), approvers)
+
+    def rule_for(self, tool: str) -> Rule | None:
+        """The most specific rule that names the tool; among equals the first."""
+        matching = [rule for rule in self.rules if parse_reference(rule.tool).matches(tool)]
+        return max(matching, key=lambda rule: parse_reference(rule.tool).specificity, default=None)
+
+    def _operator_decisions(self, rule: Rule | None, *, read_only: bool) -> tuple[Verdict, ...] | None:
+        if rule is not None:
+            return _verdicts(rule.decisions) if rule.ask else None
+        asks = self.default == "ask" or (self.default == "annotations" and not read_only)
+        return DEFAULT_DECISIONS if asks else None
+
+    def _tighter(self, wanted: tuple[Verdict, ...], rule: Rule | None) -> tuple[Verdict, ...]:
+        if rule is None or not rule.ask or self.skills_may_loosen:
+            return wanted
+        both = tuple(verdict for verdict in wanted if verdict in _verdicts(rule.decisions))
+        # Two lists without a common word leave only what is safe.
+        return both or (Verdict.REJECT,)
+
+
+def _verdicts(words: Sequence[str]) -> tuple[Verdict, ...]:
+    return tuple(Verdict(word) for word in words)

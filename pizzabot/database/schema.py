@@ -1,0 +1,360 @@
+"""Which rows are there? One metadata for SQLite and PostgreSQL.
+
+Times are aware UTC in Python and whole microseconds since 1970 in the database, on both: they compare, index
+and page alike. Ids are `pizzabot.ids` text; `messages.seq` is a number, because the full-text index is read
+newest first by it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import DDL, event
+from sqlalchemy.types import TypeDecorator
+
+metadata = sa.MetaData()
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Whole microseconds since 1970; refuses a naive time."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(value: int) -> datetime:
+    """The inverse of `to_microseconds`."""
+    return _EPOCH + value * _MICROSECOND
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware datetime as microseconds since 1970."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Any) -> int | None:
+        return None if value is None else to_microseconds(value)
+
+    def process_result_value(self, value: Any, _dialect: Any) -> datetime | None:
+        return None if value is None else from_microseconds(int(value))
+
+
+_Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def _thread_key(**options: Any) -> sa.Column[str]:
+    return sa.Column("thread_id", sa.ForeignKey("threads.id", ondelete="CASCADE"), **options)
+
+
+threads = sa.Table(
+    "threads",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("title_source", sa.Text, nullable=False),  # first | model | user
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("unread", sa.Boolean, nullable=False),
+    sa.Column("action_count", sa.Integer, nullable=False),
+    sa.Column("archived", sa.Boolean, nullable=False),
+    sa.Column("last_message", sa.Text, nullable=False),
+    sa.Column("last_activity_at", UtcTime, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+_newest_first = (threads.c.last_activity_at.desc(), threads.c.id.desc())
+sa.Index(
+    "threads_all",
+    *_newest_first,
+    sqlite_where=threads.c.archived == sa.false(),
+    postgresql_where=threads.c.archived == sa.false(),
+)
+sa.Index(
+    "threads_unread",
+    *_newest_first,
+    sqlite_where=sa.and_(threads.c.archived == sa.false(), threads.c.unread == sa.true()),
+    postgresql_where=sa.and_(threads.c.archived == sa.false(), threads.c.unread == sa.true()),
+)
+sa.Index(
+    "threads_action",
+    *_newest_first,
+    sqlite_where=sa.and_(threads.c.archived == sa.false(), threads.c.action_count > 0),
+    postgresql_where=sa.and_(threads.c.archived == sa.false(), threads.c.action_count > 0),
+)
+sa.Index("threads_of_owner", threads.c.owner, *_newest_first)
+
+thread_addresses = sa.Table(
+    "thread_addresses",
+    metadata,
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("address", sa.Text, primary_key=True),
+    _thread_key(nullable=False, index=True),
+)
+
+messages = sa.Table(
+    "messages",
+    metadata,
+    sa.Column("seq", _Sequence, primary_key=True),
+    _thread_key(nullable=False),
+    sa.Column("run_id", sa.Text),  # NULL on a person's message: held for the next run
+    sa.Column("role", sa.Text, nullable=False),  # user | assistant | notice | title (searched, not shown)
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("channel", sa.Text),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("messages_of_thread", "thread_id", "seq"),
+    sqlite_autoincrement=True,
+)
+sa.Index(
+    "messages_held",
+    messages.c.thread_id,
+    sqlite_where=sa.and_(messages.c.run_id.is_(None), messages.c.role == "user"),
+    postgresql_where=sa.and_(messages.c.run_id.is_(None), messages.c.role == "user"),
+)
+
+inbound = sa.Table(
+    "inbound",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    _thread_key(nullable=False, index=True),
+    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("received_at", UtcTime, nullable=False),
+)
+
+attachments = sa.Table(
+    "attachments",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    _thread_key(nullable=False, index=True),
+    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("filename", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    _thread_key(nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),  # claims so far: names the workflow
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("queued_at", UtcTime, nullable=False),
+    sa.Column("started_at", UtcTime),
+    sa.Column("ended_at", UtcTime),
+    sa.Column("used", sa.JSON, nullable=False),  # agent.limits.Bounds
+    sa.Column("allowance", sa.JSON, nullable=False),  # agent.limits.Bounds
+    sa.Column("error_code", sa.Text),
+    sa.Column("error_message", sa.Text),
+    sa.Index("runs_of_thread", "thread_id", "id"),
+)
+sa.Index(
+    "runs_queued",
+    runs.c.queued_at,
+    runs.c.id,
+    sqlite_where=runs.c.state == "queued",
+    postgresql_where=runs.c.state == "queued",
+)
+# Promise 3 as a constraint: a second active run of a thread cannot be stored.
+sa.Index(
+    "runs_one_active_per_thread",
+    runs.c.thread_id,
+    unique=True,
+    sqlite_where=runs.c.state.in_(("queued", "running", "waiting")),
+    postgresql_where=runs.c.state.in_(("queued", "running", "waiting")),
+)
+
+actions = sa.Table(
+    "actions",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    # Which question of the graph this is: asking again finds the row instead of making another.
+    sa.Column("question", sa.Text, nullable=False, unique=True),
+    _thread_key(nullable=False, index=True),
+    sa.Column("run_id", sa.Text, nullable=False, index=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("skill", sa.Text),
+    sa.Column("why", sa.Text),
+    sa.Column("requested_by", sa.Text),
+    sa.Column("args", sa.JSON, nullable=False),
+    sa.Column("args_schema", sa.JSON, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("allowed_decisions", sa.JSON, nullable=False),
+    sa.Column("approvers", sa.JSON, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("decision", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("response", sa.Text),
+    sa.Column("final_args", sa.JSON(none_as_null=True)),
+    sa.Column("decided_by", sa.Text),
+    sa.Column("decided_at", UtcTime),
+    sa.Column("decided_via", sa.Text),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+sa.Index(
+    "actions_pending",
+    actions.c.id,
+    sqlite_where=actions.c.state == "pending",
+    postgresql_where=actions.c.state == "pending",
+)
+
+# Who was named for an action, to find the threads that an approver may see.
+action_approvers = sa.Table(
+    "action_approvers",
+    metadata,
+    sa.Column("person", sa.Text, primary_key=True),
+    _thread_key(primary_key=True),
+    sa.Column("action_id", sa.ForeignKey("actions.id", ondelete="CASCADE"), primary_key=True),
+)
+
+effects = sa.Table(
+    "effects",
+    metadata,
+    sa.Column("call", sa.Text, primary_key=True),  # thread, checkpoint namespace and tool call id
+    _thread_key(nullable=False, index=True),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("args", sa.JSON, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),  # started | done | unknown
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("result", sa.JSON(none_as_null=True)),
+    sa.Column("started_at", UtcTime, nullable=False),
+    sa.Column("ended_at", UtcTime),
+)
+
+outbox = sa.Table(
+    "outbox",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("person", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action
+    _thread_key(nullable=False, index=True),
+    sa.Column("message_seq", _Sequence),
+    sa.Column("action_id", sa.Text),
+    sa.Column("external_id", sa.Text),  # set: repaint this copy
+    sa.Column("state", sa.Text, nullable=False),  # pending | sending | unknown | sent | failed
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("due_at", UtcTime, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("sent_at", UtcTime),
+)
+_OPEN_OUTBOX = ("pending", "sending", "unknown")
+sa.Index(
+    "outbox_due",
+    outbox.c.due_at,
+    sqlite_where=outbox.c.state.in_(_OPEN_OUTBOX),
+    postgresql_where=outbox.c.state.in_(_OPEN_OUTBOX),
+)
+sa.Index(
+    "outbox_failed",
+    outbox.c.id,
+    sqlite_where=outbox.c.state == "failed",
+    postgresql_where=outbox.c.state == "failed",
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("address", sa.Text, primary_key=True),
+    sa.Column("external_id", sa.Text, primary_key=True),
+    _thread_key(nullable=False, index=True),
+    sa.Column("action_id", sa.Text, index=True),
+    sa.Column("person", sa.Text),
+    sa.Column("shown_state", sa.Text),  # of the action, in this copy
+    sa.Column("delivered_at", UtcTime, nullable=False),
+)
+
+activity = sa.Table(
+    "activity",
+    metadata,
+    sa.Column("seq", _Sequence, primary_key=True),
+    _thread_key(nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),  # model | tool | wait | limit | retry
+    sa.Column("worker", sa.Text),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),  # started | ok | error | paused | stopped
+    sa.Column("detail", sa.Text),
+    sa.Column("milliseconds", sa.Integer),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Index("activity_of_thread", "thread_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("thread_id", sa.Text, nullable=False),  # no foreign key: what was spent outlives the thread
+    sa.Column("run_id", sa.Text, nullable=False, index=True),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("input_tokens", sa.Integer, nullable=False),
+    sa.Column("output_tokens", sa.Integer, nullable=False),
+    sa.Column("cost_usd", sa.Float),  # NULL: the price is not known
+    sa.Column("at", UtcTime, nullable=False, index=True),
+    sqlite_autoincrement=True,
+)
+
+stops = sa.Table(
+    "stops",
+    metadata,
+    sa.Column("scope", sa.Text, primary_key=True),  # all
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),  # canonical JSON: hashed as it stands
+    sa.Column("previous_hash", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# Full text: the places where the two databases differ are here and in inbox.search.
+_FULL_TEXT = {
+    "sqlite": (
+        "CREATE VIRTUAL TABLE messages_fts USING fts5("
+        "text, content='messages', content_rowid='seq', tokenize='unicode61 remove_diacritics 2')",
+        "CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN "
+        "INSERT INTO messages_fts(rowid, text) VALUES (new.seq, new.text); END",
+        "CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN "
+        "INSERT INTO messages_fts(messages_fts, rowid, text) VALUES ('delete', old.seq, old.text); END",
+        "CREATE TRIGGER messages_fts_update AFTER UPDATE OF text ON messages BEGIN "
+        "INSERT INTO messages_fts(messages_fts, rowid, text) VALUES ('delete', old.seq, old.text); "
+        "INSERT INTO messages_fts(rowid, text) VALUES (new.seq, new.text); END",
+    ),
+    "postgresql": (
+        "ALTER TABLE messages ADD COLUMN words tsvector "
+        "GENERATED ALWAYS AS (to_tsvector('simple', left(text, 200000))) STORED",
+        "CREATE INDEX messages_words ON messages USING gin (words)",
+    ),
+}
+for _dialect, _statements in _FULL_TEXT.items():
+    for _statement in _statements:
+        event.listen(messages, "after_create", DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]

@@ -1,0 +1,288 @@
+"""Through which doors do channels reach the core? `accept`, `decide`, the ways to steer, and reports.
+
+Every door takes the person who acts and the channel they act through, checks what they may do, writes in one
+transaction, and only then returns. Channels need no other part of the core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import sqlalchemy as sa
+
+from pizzabot.approvals import decide as approvals
+from pizzabot.clock import Clock
+from pizzabot.database.connection import Database
+from pizzabot.engine import control
+from pizzabot.errors import Forbidden, Invalid, NotFound, Refused
+from pizzabot.events import Events
+from pizzabot.home import Home
+from pizzabot.inbox import intake, pages, threads
+from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage
+from pizzabot.people import People, Person, may_administer
+
+if TYPE_CHECKING:
+    from pizzabot.engine.engine import Engine
+    from pizzabot.outbox.delivery import Delivery
+    from pizzabot.reports import Reports
+    from pizzabot.settings import Settings
+    from pizzabot.tokens import Tokens
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoints(Protocol):
+    """What deleting and forking need of the graph's state."""
+
+    async def adelete_thread(self, thread_id: str) -> None: ...
+
+    async def acopy_thread(self, source: str, target: str, upto_checkpoint_id: str | None = None) -> None: ...
+
+    def alist(
+        self, config: Any, *, filter: dict[str, Any] | None = None, limit: int | None = None
+    ) -> Any: ...
+
+
+class Servers(Protocol):
+    """What steering MCP servers needs."""
+
+    async def reconnect(self, name: str) -> None: ...
+
+
+class Doors:
+    """Everything a channel may ask of the core."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        home: Home,
+        people: People,
+        tokens: Tokens,
+        database: Database,
+        clock: Clock,
+        events: Events,
+        engine: Engine,
+        delivery: Delivery,
+        checkpoints: Checkpoints,
+        servers: Servers,
+        reports: Reports,
+        routes: Callable[[], Sequence[Any]],
+    ) -> None:
+        self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
+        self.events, self.routes, self.clock = events, routes, clock
+        self._home, self._database = home, database
+        self._engine, self._delivery, self._checkpoints, self._servers = (
+            engine,
+            delivery,
+            checkpoints,
+            servers,
+        )
+
+    # -- in ----------------------------------------------------------------------------------------------
+
+    async def accept(self, message: InboundMessage) -> Accepted:
+        """Commit what arrived, then return: only after this may a channel acknowledge it.
+
+        Raises:
+            Invalid: it cannot be stored or answered; nothing was changed.
+            NotFound: `thread_id` names no thread that the person may see.
+        """
+        intake.check(message)
+        if message.thread_id is not None:
+            await self.thread(message.thread_id, self._person(message.person))
+        files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
+        limits = self.settings.limits
+        allowance = {
+            "run_seconds": limits.run_seconds,
+            "model_calls": limits.model_calls,
+            "tool_calls": limits.tool_calls,
+        }
+        now = self.clock.now()
+        accepted = await self._database.write(
+            lambda c: intake.accept(c, message, files, now, model=self.settings.model, allowance=allowance)
+        )
+        self._engine.wake()
+        self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
+        return accepted
+
+    def _person(self, name: str) -> Person:
+        person = self.people.by_name(name)
+        if person is None:
+            raise Forbidden("You are not in [[people]] of pizzabot.toml.", code="unknown_person")
+        return person
+
+    async def decide(self, decision: Decision) -> Action:
+        """Store a person's word on an action; see `approvals.decide.decide` for what can be refused."""
+        person, now = self._person(decision.person), self.clock.now()
+        try:
+            decided = await self._database.write(lambda c: approvals.decide(c, decision, person, now))
+        except Refused as error:
+            refusal = error
+            if not isinstance(refusal, NotFound):
+                await self._database.write(
+                    lambda c: approvals.record_refusal(c, decision, person.name, refusal, now)
+                )
+            raise
+        self._engine.wake()
+        self._action_changed(decided.action)
+        return decided.action
+
+    async def reopen(self, action_id: str, person: Person, via: str) -> Action:
+        """Make an expired action pending again."""
+        now = self.clock.now()
+        action = await self._database.write(lambda c: approvals.reopen(c, action_id, person, via, now))
+        self._action_changed(action)
+        return action
+
+    def _action_changed(self, action: Action) -> None:
+        self._delivery.wake()
+        data = {"action_id": action.id, "state": str(action.state)}
+        self.events.publish(Event("action", action.thread_id, data))
+
+    # -- threads -----------------------------------------------------------------------------------------
+
+    async def thread(self, thread_id: str, person: Person) -> threads.Thread:
+        """The thread, for somebody who may see it; NotFound for everybody else."""
+
+        def read(connection: sa.Connection) -> threads.Thread | None:
+            return pages.visible_thread(connection, thread_id, person)
+
+        thread = await self._database.read(read)
+        if thread is None:
+            raise NotFound("There is no such thread.")
+        return thread
+
+    async def change_thread(
+        self,
+        thread_id: str,
+        person: Person,
+        *,
+        unread: bool | None = None,
+        archived: bool | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Set the given of read state, archive state and title."""
+        await self.thread(thread_id, person)
+        if title is not None:
+            intake.check_text(title, "title", intake.MAX_TITLE)
+            if not title.strip():
+                raise Invalid("A title needs at least one visible character.", code="invalid_title")
+
+        def work(connection: sa.Connection) -> None:
+            threads.mark(connection, thread_id, unread=unread, archived=archived)
+            if title is not None:
+                threads.rename(
+                    connection, thread_id, threads.one_line(title, intake.MAX_TITLE), source="user"
+                )
+
+        await self._database.write(work)
+        self.events.publish(Event("thread", thread_id))
+
+    async def delete_thread(self, thread_id: str, person: Person, via: str) -> None:
+        """Remove everything of a thread: rows, checkpoints, files. Its line in the audit and its costs stay.
+
+        The rows go first, in one transaction: what a crash leaves behind is swept at the next start.
+        """
+        thread = await self.thread(thread_id, person)
+        self._only_owner(thread, person, "delete")
+        await self._end_run(thread_id, person, via)
+        now = self.clock.now()
+        files = await self._database.write(
+            lambda c: control.delete_thread(c, thread_id, now, person=person.name, via=via)
+        )
+        await self._checkpoints.adelete_thread(thread_id)
+        for name in files:
+            await asyncio.to_thread((self._home.attachments / name).unlink, missing_ok=True)
+        self.events.publish(Event("thread", thread_id, {"deleted": True}))
+
+    def _only_owner(self, thread: threads.Thread, person: Person, what: str) -> None:
+        if thread.owner.casefold() != person.name.casefold() and not may_administer(person):
+            raise Forbidden(f"Only {thread.owner} or an owner may {what} this thread.", code="not_yours")
+
+    async def _end_run(self, thread_id: str, person: Person, via: str) -> bool:
+        now = self.clock.now()
+        stopped = await self._database.write(
+            lambda c: control.stop_thread(c, thread_id, now, person=person.name, via=via)
+        )
+        await self._engine.break_off([thread_id])
+        return stopped
+
+    async def fork_thread(self, thread_id: str, message_id: str, person: Person, via: str) -> str:
+        """A new thread that goes on from one of this thread's messages; its id."""
+        thread = await self.thread(thread_id, person)
+        if not message_id.isascii() or not message_id.isdigit() or len(message_id) > 18:
+            raise NotFound("There is no such message in this thread.")
+        now = self.clock.now()
+        made = await self._database.write(
+            lambda c: control.fork(c, thread, int(message_id), now, person=person.name, via=via)
+        )
+        if made.run_id is not None:
+            await self._copy_state(thread_id, made.thread_id, made.run_id)
+        return made.thread_id
+
+    async def _copy_state(self, source: str, target: str, run_id: str) -> None:
+        """Give the fork the graph's state as it was right after the run."""
+        config = {"configurable": {"thread_id": source, "checkpoint_ns": ""}}
+        async for found in self._checkpoints.alist(config, filter={"run_id": run_id}, limit=1):
+            checkpoint_id = found.config["configurable"]["checkpoint_id"]
+            await self._checkpoints.acopy_thread(source, target, checkpoint_id)
+
+    # -- steering ----------------------------------------------------------------------------------------
+
+    async def stop_thread(self, thread_id: str, person: Person, via: str) -> bool:
+        """Stop the thread's run before its next step, breaking off what is in flight."""
+        thread = await self.thread(thread_id, person)
+        self._only_owner(thread, person, "stop")
+        stopped = await self._end_run(thread_id, person, via)
+        if stopped:
+            self._delivery.wake()
+            self.events.publish(Event("run", thread_id, {"state": "stopped"}))
+        return stopped
+
+    async def stop_everything(self, person: Person, via: str) -> None:
+        """Stop all runs of all people, and start none until `resume_everything`."""
+        self.administer(person)
+        now = self.clock.now()
+        busy = await self._database.write(
+            lambda c: control.stop_everything(c, now, person=person.name, via=via)
+        )
+        await self._engine.break_off(busy)
+        self._delivery.wake()
+        self.events.publish(Event("stopped", None, {"stopped": True, "by": person.name}))
+
+    async def resume_everything(self, person: Person, via: str) -> bool:
+        """Undo `stop_everything`; what is queued starts."""
+        self.administer(person)
+        now = self.clock.now()
+        resumed = await self._database.write(
+            lambda c: control.resume_everything(c, now, person=person.name, via=via)
+        )
+        self._engine.wake()
+        self.events.publish(Event("stopped", None, {"stopped": False, "by": person.name}))
+        return resumed
+
+    async def retry(self, thread_id: str, person: Person, via: str) -> str:
+        """Go on with a failed or stopped run from where it got; the run's id."""
+        thread = await self.thread(thread_id, person)
+        self._only_owner(thread, person, "retry")
+        now = self.clock.now()
+        run_id = await self._database.write(
+            lambda c: control.retry(c, thread_id, now, person=person.name, via=via)
+        )
+        self._engine.wake()
+        self.events.publish(Event("run", thread_id, {"state": "queued"}))
+        return run_id
+
+    async def reconnect(self, server: str, person: Person) -> None:
+        """Connect to an MCP server anew."""
+        self.administer(person)
+        await self._servers.reconnect(server)
+
+    def administer(self, person: Person) -> None:
+        """Raise Forbidden unless the person has role owner."""
+        if not may_administer(person):
+            raise Forbidden("Only an owner may do this.", code="not_an_owner")

@@ -1,0 +1,97 @@
+"""How does what people wrote become the graph's input, and the graph's end an answer?"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot.inbox.threads import AGENT_NAME, Message
+
+Files = Path  # the folder of attachments
+_TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|csv|javascript|sql)|.+\+(json|xml)")
+_LARGEST_TEXT = 512 * 1024
+_LARGEST_IMAGE = 5 * 1024 * 1024
+EMPTY_ANSWER = "The model gave an empty answer. Retry the thread, or ask in other words."
+
+
+async def graph_input(
+    messages: Sequence[Message], attached: Sequence[sa.Row[Any]], owner: str, folder: Files
+) -> dict[str, Any]:
+    """The messages a run has to answer, with stable ids, and their text files in the agent's file system.
+
+    Shape: `{"messages": [HumanMessage…], "files": {path: file data}}`.
+    """
+    return await asyncio.to_thread(_graph_input, messages, attached, owner, folder)
+
+
+def _graph_input(
+    messages: Sequence[Message], attached: Sequence[sa.Row[Any]], owner: str, folder: Files
+) -> dict[str, Any]:
+    from langchain_core.messages import HumanMessage
+
+    files: dict[str, Any] = {}
+    made = []
+    for message in messages:
+        blocks: list[str | dict[str, Any]] = []
+        lines = [message.text if message.author == owner else f"{message.author} writes:\n\n{message.text}"]
+        for row in attached:
+            if row.message_seq == message.seq:
+                lines.append(_attach(row, folder, files, blocks))
+        text = "\n\n".join(line for line in lines if line)
+        content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text
+        # The id makes submitting the same message again after a crash a no-op.
+        made.append(HumanMessage(content, id=f"message-{message.seq}"))
+    return {"messages": made, "files": files} if files else {"messages": made}
+
+
+def _attach(row: Any, folder: Files, files: dict[str, Any], blocks: list[str | dict[str, Any]]) -> str:
+    """Put one file where the agent finds it; returns the line that tells of it."""
+    import base64
+
+    about = f"{row.filename} ({row.media_type}, {row.size_bytes:,} bytes)"
+    try:
+        data = (folder / row.id).read_bytes()
+    except OSError:
+        return f"[Attached file that is no longer there: {about}]"
+    if row.media_type.startswith("image/") and len(data) <= _LARGEST_IMAGE:
+        blocks.append(
+            {"type": "image", "base64": base64.b64encode(data).decode(), "mime_type": row.media_type}
+        )
+        return f"[Attached image: {about}]"
+    if _TEXT_TYPES.fullmatch(row.media_type) and len(data) <= _LARGEST_TEXT:
+        path = _free_path(row.filename, files)
+        now = datetime.now(UTC).isoformat()
+        text = data.decode("utf-8", errors="replace")
+        files[path] = {"content": text, "encoding": "utf-8", "created_at": now, "modified_at": now}
+        return f"[Attached file, readable at {path}: {about}]"
+    return f"[Attached file that cannot be read here: {about}]"
+
+
+def _free_path(filename: str, files: dict[str, Any]) -> str:
+    """A path in the agent's file system: the name's last part without anything that could climb."""
+    name = re.sub(r"[^\w.()+-]+", "_", filename.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".") or "file"
+    path, number = f"/attachments/{name}", 2
+    while path in files:
+        path, number = f"/attachments/{number}-{name}", number + 1
+    return path
+
+
+def answer_of(messages: Sequence[Any]) -> str:
+    """The text of the graph's last answer."""
+    for message in reversed(messages):
+        if message.type == "human":
+            break
+        if message.type == "ai" and message.text.strip():
+            return str(message.text).strip()
+    return EMPTY_ANSWER
+
+
+def author(model_label: str) -> str:
+    """Who an answer is from: the agent, with the model that stood behind it."""
+    return f"{AGENT_NAME} · {model_label}"

@@ -1,0 +1,447 @@
+"""What makes runs go? Claims queued runs, drives each through the agent's graph, and stores how it ended.
+
+wake -> claim (rows) -> workflow -> graph, from the input or from its checkpoint
+  -> answer     -> done, with the answer and its outbox rows in one transaction; held messages queue the next
+  -> questions  -> waiting: the attempt ends here, what remains are rows
+  -> failure    -> failed, in plain words
+  -> stopped    -> nothing: whoever stopped it stored that already
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.agent import context
+from pizzabot.agent.context import RunContext, RunStopped, pending_questions
+from pizzabot.agent.limits import Bounds
+from pizzabot.approvals import store as actions
+from pizzabot.approvals.policy import Policy
+from pizzabot.clock import Clock, spoken
+from pizzabot.database.connection import Database, DatabaseClosed
+from pizzabot.engine import conversation, titles
+from pizzabot.engine.workflows import Workflows
+from pizzabot.errors import PizzaBotError
+from pizzabot.inbox import runs, threads
+from pizzabot.inbox.runs import Run
+from pizzabot.messages import Action, ActionState, Event, RunState
+from pizzabot.outbox import recipients
+from pizzabot.outbox import store as outbox
+from pizzabot.people import People, may_decide
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from pizzabot.agent.graph import Agent, Graph
+
+logger = logging.getLogger(__name__)
+
+# Bounded by the run's own limits long before; LangGraph's default of 25 would end honest work.
+_RECURSION_LIMIT = 10_000
+_IDLE_SECONDS = 30.0
+_STORE_AGAIN_SECONDS = 1.0
+_DRAIN_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What the engine is configured with."""
+
+    model: str
+    model_label: str
+    allowance: Bounds
+    worker_tool_calls: int
+    parallel_runs: int
+    policy: Policy
+    price: Callable[[int, int], float | None]
+
+
+class Engine:
+    """All runs of this process."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        people: People,
+        settings: EngineSettings,
+        workflows: Workflows,
+        agent: Callable[[], Awaitable[Agent]],
+        channels: Mapping[str, recipients.Reaches],
+        publish: Callable[[Event], None],
+        delivered: Callable[[], None],
+        files: conversation.Files,
+    ) -> None:
+        self._database, self._clock, self._people, self._settings = database, clock, people, settings
+        self._workflows, self._agent, self._channels = workflows, agent, channels
+        self._publish, self._delivered, self._files = publish, delivered, files
+        self._wake = asyncio.Event()
+        self._claimed: dict[str, Run] = {}
+        self._contexts: dict[str, RunContext] = {}  # by thread
+        self._titles: set[asyncio.Task[None]] = set()
+        self._dispatcher: asyncio.Task[None] | None = None
+        self._closing = False
+
+    # -- life --------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Queue again what a crash interrupted, then start whatever is queued."""
+        await self._database.write(runs.recover)
+        await self._workflows.launch(self._body)
+        self._dispatcher = asyncio.create_task(self._dispatch(), name="engine")
+
+    async def stop(self) -> None:
+        """Start nothing more; runs leave at their next step and go on after the next start."""
+        self._closing = True
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+            await asyncio.gather(self._dispatcher, return_exceptions=True)
+        for run in self._contexts.values():
+            run.draining = True
+        await self._ended(list(self._contexts.values()))
+        await self.break_off(list(self._contexts))
+        for task in self._titles:
+            task.cancel()
+        await asyncio.gather(*self._titles, return_exceptions=True)
+        await self._workflows.close()
+
+    def wake(self) -> None:
+        """Something may be queued."""
+        self._wake.set()
+
+    def context_of(self, thread_id: str) -> RunContext | None:
+        """The running attempt of a thread in this process."""
+        return self._contexts.get(thread_id)
+
+    async def break_off(self, thread_ids: Sequence[str]) -> None:
+        """End what these threads' stopped runs have in flight; returns when nothing of them is at work."""
+        stopped = [self._contexts[i] for i in thread_ids if i in self._contexts]
+        for run in stopped:
+            run.stop()
+        await self._ended(stopped)
+
+    async def _ended(self, contexts: Sequence[RunContext]) -> None:
+        """Wait, for some seconds, until these attempts are over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                for run in contexts:
+                    await run.ended.wait()
+
+    async def _dispatch(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                await self._claim()
+            except DatabaseClosed:
+                return
+            except Exception:
+                logger.exception("queued runs could not be started; trying again")
+                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _IDLE_SECONDS)
+
+    async def _claim(self) -> None:
+        free = self._settings.parallel_runs - len(self._contexts) - len(self._claimed)
+        if free <= 0:
+            return
+        now = self._clock.now()
+        for run in await self._database.write(lambda connection: runs.claim(connection, free, now)):
+            self._claimed[run.id] = run
+            try:
+                await self._workflows.start(run.id, run.attempt)
+            except BaseException:
+                self._claimed.pop(run.id, None)
+                await self._database.write(partial(runs.release, run=run))
+                raise
+            self._announce_state(run.thread_id, RunState.RUNNING)
+
+    # -- one attempt -------------------------------------------------------------------------------------
+
+    async def _body(self, run_id: str, attempt: int) -> None:
+        run = self._claimed.pop(run_id, None)
+        fresh = run is not None and run.attempt == attempt == 1
+        if run is None or run.attempt != attempt:
+            # A workflow that a crash interrupted: it has the run only when nobody claimed it since.
+            now = self._clock.now()
+            run = await self._database.write(lambda c: runs.claim_again(c, run_id, attempt, now))
+        if run is not None:
+            await self._attempt(run, fresh=fresh)
+
+    async def _attempt(self, run: Run, *, fresh: bool) -> None:
+        running: RunContext | None = None
+        try:
+            running = await self._open(run)
+            self._contexts[run.thread_id] = running
+            token = context.current.set(running)
+            try:
+                await self._drive(running, fresh=fresh)
+            finally:
+                context.current.reset(token)
+        except RunStopped:
+            logger.info("run %s was stopped", run.id)
+        except PizzaBotError as error:
+            await self._fail(run, running, error.code, str(error))
+        except Exception:
+            logger.exception("run %s failed", run.id)
+            message = f"Something went wrong inside Pizza Bot. The log has the details under {run.id}."
+            await self._fail(run, running, "internal", message)
+        finally:
+            if running is not None:
+                self._contexts.pop(run.thread_id, None)
+                running.ended.set()
+            self._wake.set()
+
+    async def _open(self, run: Run) -> RunContext:
+        """Read what an attempt needs to know."""
+        now = self._clock.now()
+        answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
+        person = self._people.by_name(run.person) or self._people.owner
+        return RunContext(
+            run=run,
+            person=person,
+            zone_time=spoken(now, person.timezone),
+            database=self._database,
+            clock=self._clock,
+            policy=self._settings.policy,
+            announce=self._announce,
+            publish=self._publish_live,
+            base_allowance=self._settings.allowance,
+            worker_tool_calls=self._settings.worker_tool_calls,
+            used=Bounds.from_json(run.used),
+            allowance=Bounds.from_json(run.allowance),
+            refused_limits=frozenset(a.tool for a in answered if a.state is ActionState.REJECTED),
+            price=self._settings.price,
+            model_label=self._settings.model_label,
+        )
+
+    async def _drive(self, running: RunContext, *, fresh: bool) -> None:
+        run = running.run
+        agent = await self._agent()
+        graph = agent.root(run.model, running.person.name, resuming=not fresh)
+        config: RunnableConfig = {
+            "configurable": {"thread_id": run.thread_id},
+            "metadata": {"run_id": run.id},
+            "recursion_limit": _RECURSION_LIMIT,
+        }
+        state: Mapping[str, Any] | None = None
+        start: dict[str, Any] | None = None
+        if fresh or (state := await _progress(graph, config, run.id)) is None:
+            start = await self._input(run)
+        if state is None or not state.get("finished"):
+            result = await graph.ainvoke(start, config, durability="sync")
+            questions = pending_questions(result.get("__interrupt__", ()))
+            messages = result["messages"]
+        else:
+            questions, messages = [], state["messages"]
+        if questions:
+            await self._pause(running, questions)
+            return
+        await self._finish(running, conversation.answer_of(messages))
+
+    async def _input(self, run: Run) -> dict[str, Any]:
+        def read(connection: sa.Connection) -> tuple[list[threads.Message], Any, threads.Thread | None]:
+            return (
+                threads.messages_of_run(connection, run.id, run.thread_id),
+                threads.attachments_of(connection, run.thread_id),
+                threads.get(connection, run.thread_id),
+            )
+
+        messages, attached, thread = await self._database.read(read)
+        owner = thread.owner if thread else run.person
+        return await conversation.graph_input(messages, attached, owner, self._files)
+
+    # -- endings -----------------------------------------------------------------------------------------
+
+    async def _store(self, work: Callable[[sa.Connection], Any]) -> Any:
+        """Write how an attempt ended, as often as it takes: a full disk must not lose a finished answer."""
+        while True:
+            try:
+                return await self._database.write(work)
+            except sa.exc.DBAPIError:
+                if self._closing:
+                    raise
+                logger.exception("the end of a run could not be stored; trying again")
+                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+
+    async def _pause(self, running: RunContext, questions: list[str]) -> None:
+        now, used = self._clock.now(), running.use().to_json()
+
+        def work(connection: sa.Connection) -> RunState | None:
+            decided = actions.any_decided(connection, questions)
+            if not runs.pause(connection, running.run, now, used=used, decided=decided):
+                return None
+            return RunState.QUEUED if decided else RunState.WAITING
+
+        if (state := await self._store(work)) is not None:
+            self._announce_state(running.run.thread_id, state)
+
+    async def _finish(self, running: RunContext, text: str) -> None:
+        run, now = running.run, self._clock.now()
+
+        def work(connection: sa.Connection) -> bool:
+            if not runs.finish(connection, run, RunState.DONE, now, used=running.use().to_json()):
+                return False
+            seq = threads.add_message(
+                connection,
+                run.thread_id,
+                now,
+                role="assistant",
+                author=conversation.author(running.model_label),
+                text=text,
+                run_id=run.id,
+            )
+            self._tell(connection, run, seq, "answer")
+            self._next(connection, run)
+            return True
+
+        if await self._store(work):
+            self._announce_state(run.thread_id, RunState.DONE)
+            self._delivered()
+            self._give_title(run, text)
+
+    async def _fail(self, run: Run, running: RunContext | None, code: str, message: str) -> None:
+        now = self._clock.now()
+        used = running.use().to_json() if running else dict(run.used)
+
+        def work(connection: sa.Connection) -> bool:
+            failed = runs.finish(connection, run, RunState.FAILED, now, used=used, error=(code, message))
+            if not failed:
+                return False
+            for action in actions.withdraw(connection, run.thread_id):
+                outbox.repaint(connection, action.id, action.state, now)
+            text = f"This did not work: {message}"
+            seq = threads.add_message(
+                connection,
+                run.thread_id,
+                now,
+                role="notice",
+                author=threads.AGENT_NAME,
+                text=text,
+                run_id=run.id,
+            )
+            self._tell(connection, run, seq, "notice")
+            audit.append(
+                connection,
+                now,
+                actor=threads.AGENT_NAME,
+                via="engine",
+                event="run.failed",
+                subject=run.id,
+                data={"thread": run.thread_id, "code": code},
+            )
+            self._next(connection, run)
+            return True
+
+        if await self._store(work):
+            self._announce_state(run.thread_id, RunState.FAILED)
+            self._delivered()
+
+    def _next(self, connection: sa.Connection, run: Run) -> None:
+        """What was held while the run was busy becomes the next run."""
+        if runs.has_held(connection, run.thread_id):
+            runs.create(
+                connection,
+                run.thread_id,
+                self._clock.now(),
+                person=run.person,
+                model=self._settings.model,
+                allowance=self._settings.allowance.to_json(),
+            )
+
+    # -- telling -----------------------------------------------------------------------------------------
+
+    def _tell(self, connection: sa.Connection, run: Run, seq: int, kind: Any) -> None:
+        thread = threads.get(connection, run.thread_id)
+        if thread is None:
+            return
+        own = recipients.Place(thread.channel, thread.address, None)
+        owner = self._people.by_name(thread.owner)
+        for place in recipients.for_answer(own, owner, self._channels):
+            outbox.enqueue(
+                connection,
+                self._clock.now(),
+                key=f"message/{seq}/{place.channel}/{place.address}",
+                channel=place.channel,
+                address=place.address,
+                kind=kind,
+                thread_id=thread.id,
+                person=place.person,
+                message_seq=seq,
+            )
+
+    def _announce(self, connection: sa.Connection, action: Action) -> None:
+        """Queue the cards of a new action, in the transaction that stores it."""
+        thread = threads.get(connection, action.thread_id)
+        if thread is None:
+            return
+        now = self._clock.now()
+        own = recipients.Place(thread.channel, thread.address, None)
+        approvers = [
+            person for person in self._people if may_decide(person, frozenset(action.approvers), thread.owner)
+        ]
+        for place in recipients.for_action(own, approvers, self._channels):
+            outbox.enqueue(
+                connection,
+                now,
+                key=f"action/{action.id}/{place.channel}/{place.address}",
+                channel=place.channel,
+                address=place.address,
+                kind="action",
+                thread_id=thread.id,
+                person=place.person,
+                action_id=action.id,
+            )
+        audit.append(
+            connection,
+            now,
+            actor=threads.AGENT_NAME,
+            via="engine",
+            event="action.asked",
+            subject=action.id,
+            data={
+                "thread": thread.id,
+                "tool": action.tool,
+                "digest": action.digest,
+                "kind": str(action.kind),
+            },
+        )
+
+    def _publish_live(self, event: Event) -> None:
+        self._publish(event)
+        if event.kind == "action":
+            self._delivered()
+
+    def _announce_state(self, thread_id: str, state: RunState) -> None:
+        self._publish(Event("run", thread_id, {"state": str(state)}))
+
+    def _give_title(self, run: Run, answer: str) -> None:
+        if self._closing:
+            return
+        task = asyncio.create_task(
+            titles.give(self._database, self._clock, self._agent, self._settings, run, answer, self._publish)
+        )
+        self._titles.add(task)
+        task.add_done_callback(self._titles.discard)
+
+
+async def _progress(graph: Graph, config: RunnableConfig, run_id: str) -> Mapping[str, Any] | None:
+    """Where an earlier attempt of this run got; None when it did not get to its first checkpoint.
+
+    `next == ()` alone does not mean finished: it is also so right behind the input.
+    """
+    snapshot = await graph.aget_state(config)
+    metadata = snapshot.metadata or {}
+    if metadata.get("run_id") != run_id:
+        return None
+    finished = not snapshot.next and not snapshot.interrupts and metadata.get("source") != "input"
+    return {"finished": finished, "messages": snapshot.values.get("messages", ())}

@@ -1,0 +1,45 @@
+"""Who watches, and how do they learn of a change? A bus inside the process, for live views only.
+
+Nothing depends on an event arriving: whoever misses some reads the rows again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from pizzabot.messages import Event
+
+_WAITING_EVENTS = 1000
+
+
+class Events:
+    """Publishes to every subscriber; one that does not keep up is told to read everything anew."""
+
+    def __init__(self) -> None:
+        self._subscribers: set[asyncio.Queue[Event]] = set()
+
+    def publish(self, event: Event) -> None:
+        """Hand the event to everybody who watches now; never waits. Call it on the event loop."""
+        for subscriber in self._subscribers:
+            if subscriber.full():
+                while not subscriber.empty():
+                    subscriber.get_nowait()
+                subscriber.put_nowait(Event("reset"))
+            subscriber.put_nowait(event)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[AsyncIterator[Event]]:
+        """Events from now on, until the block is left."""
+        subscriber: asyncio.Queue[Event] = asyncio.Queue(_WAITING_EVENTS + 1)
+        self._subscribers.add(subscriber)
+        try:
+            yield _drain(subscriber)
+        finally:
+            self._subscribers.discard(subscriber)
+
+
+async def _drain(subscriber: asyncio.Queue[Event]) -> AsyncIterator[Event]:
+    while True:
+        yield await subscriber.get()

@@ -1,0 +1,190 @@
+"""How does something that arrived become work? `accept` commits it, then returns; only then may a channel
+acknowledge (promises 1 to 3).
+
+    text arrives -> key known? -> the same answer as the first time
+                 -> thread: by id, by address, else a new one
+                 -> message stored; thread idle? -> a queued run takes it; else it is held for the next run
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.database.schema import inbound, messages
+from pizzabot.errors import Invalid, NotFound
+from pizzabot.ids import new_id
+from pizzabot.inbox import runs, threads
+from pizzabot.messages import Accepted, Attachment, InboundMessage
+
+MAX_TEXT = 1_048_576  # characters: what no person types and no model reads
+MAX_TITLE = 200
+MAX_ATTACHMENTS = 20
+MAX_ATTACHMENT_BYTES = 25 * 1024 * 1024
+MAX_KEY = 512
+
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
+
+
+def check(message: InboundMessage) -> None:
+    """Refuse what cannot be stored or answered, before anything is changed.
+
+    Raises:
+        Invalid: with a message that names the field and the cure.
+    """
+    check_text(message.text, "text", MAX_TEXT)
+    if not message.text.strip() and not message.attachments:
+        raise Invalid("The message is empty; write what should be done.", code="empty_message")
+    if message.title is not None:
+        check_text(message.title, "title", MAX_TITLE)
+    if message.key is not None and not 0 < len(message.key) <= MAX_KEY:
+        raise Invalid(f"An Idempotency-Key has 1 to {MAX_KEY} characters.", code="invalid_key")
+    if len(message.attachments) > MAX_ATTACHMENTS:
+        raise Invalid(f"At most {MAX_ATTACHMENTS} files come with one message.", code="too_many_attachments")
+    for attachment in message.attachments:
+        _check_attachment(attachment)
+
+
+def check_text(text: str, field: str, limit: int) -> None:
+    """Refuse text that a database cannot hold or that is longer than `limit` characters."""
+    if len(text) > limit:
+        raise Invalid(
+            f"{field} has {len(text):,} characters; at most {limit:,} are taken. Attach a file instead.",
+            code="text_too_long",
+        )
+    if _NOT_STORABLE.search(text):
+        raise Invalid(
+            f"{field} holds a NUL character or half a surrogate pair; remove it.", code="invalid_text"
+        )
+
+
+def _check_attachment(attachment: Attachment) -> None:
+    check_text(attachment.filename, "attachment filename", 255)
+    if not attachment.filename.strip():
+        raise Invalid("An attachment needs a filename.", code="invalid_attachment")
+    if not _MEDIA_TYPE.fullmatch(attachment.media_type):
+        raise Invalid(
+            f"The media type {attachment.media_type[:60]!r} of {attachment.filename!r} is not one; "
+            "use the form image/png.",
+            code="invalid_attachment",
+        )
+    if len(attachment.data) > MAX_ATTACHMENT_BYTES:
+        raise Invalid(
+            f"{attachment.filename!r} is larger than {MAX_ATTACHMENT_BYTES // 2**20} MiB.",
+            code="attachment_too_large",
+        )
+
+
+def store_files(folder: Path, attachments: Sequence[Attachment]) -> list[tuple[str, Attachment]]:
+    """Put the bytes on disk, under names of ours, before the commit that refers to them.
+
+    A crash in between leaves files that no row names; they are swept at the next start.
+    """
+    stored = []
+    for attachment in attachments:
+        name = new_id()
+        path = folder / name
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(attachment.data)
+            file.flush()
+            os.fsync(file.fileno())
+        stored.append((name, attachment))
+    return stored
+
+
+def accept(
+    connection: sa.Connection,
+    message: InboundMessage,
+    files: Sequence[tuple[str, Attachment]],
+    now: datetime,
+    *,
+    model: str,
+    allowance: Mapping[str, Any],
+) -> Accepted:
+    """Store a checked message and, when its thread is idle, the run that takes it."""
+    if message.key is not None and (known := _known(connection, message.key)) is not None:
+        return known
+    thread_id = _thread_for(connection, message, now)
+    thread = threads.lock(connection, thread_id)
+    if thread is None:
+        raise NotFound("There is no such thread; it may have been deleted.")
+    seq = threads.add_message(
+        connection,
+        thread_id,
+        now,
+        role="user",
+        author=message.person,
+        text=message.text,
+        channel=message.channel,
+    )
+    for name, attachment in files:
+        threads.add_attachment(
+            connection,
+            id=name,
+            thread_id=thread_id,
+            message_seq=seq,
+            filename=attachment.filename,
+            media_type=attachment.media_type,
+            size_bytes=len(attachment.data),
+            sha256=hashlib.sha256(attachment.data).hexdigest(),
+        )
+    if message.key is not None:
+        connection.execute(
+            sa.insert(inbound).values(key=message.key, thread_id=thread_id, message_seq=seq, received_at=now)
+        )
+    held = runs.active(connection, thread_id) is not None
+    run_id = None
+    if not held:
+        run_id = runs.create(
+            connection, thread_id, now, person=message.person, model=model, allowance=allowance
+        )
+    audit.append(
+        connection,
+        now,
+        actor=message.person,
+        via=message.channel,
+        event="message.accepted",
+        subject=thread_id,
+        data={"message": seq, "run": run_id, "held": held, "key": message.key},
+    )
+    return Accepted(thread_id, run_id, str(seq), held)
+
+
+def _known(connection: sa.Connection, key: str) -> Accepted | None:
+    row = connection.execute(
+        sa.select(inbound.c.thread_id, messages.c.seq, messages.c.run_id)
+        .join(messages, messages.c.seq == inbound.c.message_seq)
+        .where(inbound.c.key == key)
+    ).first()
+    if row is None:
+        return None
+    return Accepted(row.thread_id, row.run_id, str(row.seq), held=row.run_id is None, duplicate=True)
+
+
+def _thread_for(connection: sa.Connection, message: InboundMessage, now: datetime) -> str:
+    if message.thread_id is not None:
+        return message.thread_id
+    if message.address is not None:
+        known = threads.at_address(connection, message.channel, message.address)
+        if known is not None:
+            return known
+    first_words = message.text.strip() or message.attachments[0].filename
+    title = message.title.strip() if message.title else ""
+    return threads.create(
+        connection,
+        now,
+        owner=message.person,
+        channel=message.channel,
+        address=message.address,
+        title=threads.one_line(title or first_words, threads.TITLE_LENGTH),
+        title_source="user" if title else "first",
+    )

@@ -1,0 +1,197 @@
+"""What does the inbox show? Views, counts, keyset pages and search over threads.
+
+A page is `limit` threads and a cursor; the cursor names the last row shown, so a page costs the same at the
+start and after a hundred thousand threads.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from pizzabot.database.schema import action_approvers, from_microseconds, threads, to_microseconds
+from pizzabot.errors import Invalid
+from pizzabot.inbox.threads import Thread, thread_of
+from pizzabot.people import Person
+
+View = Literal["all", "unread", "action", "archived"]
+MAX_PAGE = 100
+_MAX_WORDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some threads, newest first, and where to go on; `next_cursor` is None at the end."""
+
+    threads: tuple[Thread, ...]
+    next_cursor: str | None
+
+
+def visible_to(person: Person) -> sa.ColumnElement[bool]:
+    """Owners see all; others their own threads; approvers also those where they may decide something."""
+    if person.role == "owner":
+        return sa.true()
+    own = threads.c.owner == person.name
+    if person.role != "approver":
+        return own
+    named = sa.select(action_approvers.c.thread_id).where(action_approvers.c.person == person.name)
+    return sa.or_(own, threads.c.id.in_(named))
+
+
+def visible_thread(connection: sa.Connection, thread_id: str, person: Person) -> Thread | None:
+    """The thread, when it exists and the person may see it."""
+    row = connection.execute(sa.select(threads).where(threads.c.id == thread_id, visible_to(person))).first()
+    return thread_of(row) if row else None
+
+
+def _in_view(view: View) -> sa.ColumnElement[bool]:
+    if view == "archived":
+        return threads.c.archived == sa.true()
+    here = threads.c.archived == sa.false()
+    if view == "unread":
+        return sa.and_(here, threads.c.unread == sa.true())
+    if view == "action":
+        return sa.and_(here, threads.c.action_count > 0)
+    return here
+
+
+def counts(connection: sa.Connection, person: Person) -> dict[str, int]:
+    """How many threads each view holds; one query each, because each has its own index."""
+    views: tuple[View, ...] = ("all", "unread", "action")
+    return {
+        view: connection.execute(
+            sa.select(sa.func.count()).select_from(threads).where(_in_view(view), visible_to(person))
+        ).scalar_one()
+        for view in views
+    }
+
+
+def page(
+    connection: sa.Connection, person: Person, view: View, *, limit: int, cursor: str | None, words: str
+) -> Page:
+    """One page of a view, or of the search in it when `words` is not empty."""
+    limit = max(1, min(limit, MAX_PAGE))
+    wanted = search_words(words)
+    if wanted:
+        return _search(connection, person, view, wanted, limit, cursor)
+    query = (
+        sa.select(threads)
+        .where(_in_view(view), visible_to(person))
+        .order_by(threads.c.last_activity_at.desc(), threads.c.id.desc())
+        .limit(limit + 1)
+    )
+    if cursor:
+        at, last_id = _parse_cursor(cursor)
+        query = query.where(
+            sa.or_(
+                threads.c.last_activity_at < at,
+                sa.and_(threads.c.last_activity_at == at, threads.c.id < last_id),
+            )
+        )
+    rows = connection.execute(query).all()
+    shown = tuple(thread_of(row) for row in rows[:limit])
+    more = len(rows) > limit
+    last = shown[-1] if more else None
+    return Page(shown, f"{to_microseconds(last.last_activity_at)}.{last.id}" if last else None)
+
+
+def _parse_cursor(cursor: str) -> tuple[Any, str]:
+    match = re.fullmatch(r"(\d{1,18})\.([0-9a-f-]{36})", cursor)
+    if match is None:
+        raise Invalid("This cursor is not one of ours; start from the first page.", code="invalid_cursor")
+    return from_microseconds(int(match[1])), match[2]
+
+
+def search_words(text: str) -> list[str]:
+    """The words of a search: letters and digits only, so that no query syntax can slip in."""
+    folded = unicodedata.normalize("NFKC", text).replace("\x00", " ")
+    return re.findall(r"\w+", folded)[:_MAX_WORDS]
+
+
+def _search(
+    connection: sa.Connection, person: Person, view: View, words: list[str], limit: int, cursor: str | None
+) -> Page:
+    """Threads with a message (or title) that holds all the words, by newest such message.
+
+    The full-text index is walked from the newest row; a thread is shown at its first hit only.
+    """
+    below = _parse_search_cursor(cursor)
+    found: dict[str, int] = {}
+    while len(found) <= limit:
+        hits = _hits(connection, words, below, limit * 4)
+        if not hits:
+            break
+        below = hits[-1].seq
+        fresh = _shown(connection, person, view, {h.thread_id for h in hits} - found.keys())
+        for hit in hits:
+            if hit.thread_id in fresh and hit.thread_id not in found:
+                # A newer hit than the cursor's was on an earlier page already.
+                if cursor and _newer_hit(connection, words, hit.thread_id, _parse_search_cursor(cursor)):
+                    continue
+                found[hit.thread_id] = hit.seq
+    chosen = list(found.items())[:limit]
+    rows = {t.id: t for t in _load(connection, [thread_id for thread_id, _ in chosen])}
+    more = len(found) > limit
+    return Page(tuple(rows[i] for i, _ in chosen if i in rows), f"s{chosen[-1][1]}" if more else None)
+
+
+def _parse_search_cursor(cursor: str | None) -> int | None:
+    if not cursor:
+        return None
+    match = re.fullmatch(r"s(\d{1,18})", cursor)
+    if match is None:
+        raise Invalid(
+            "This cursor does not belong to this search; start from the first page.", code="invalid_cursor"
+        )
+    return int(match[1])
+
+
+def _match(connection: sa.Connection, words: list[str]) -> tuple[str, str]:
+    if connection.dialect.name == "postgresql":
+        return "words @@ to_tsquery('simple', :query)", " & ".join(f"'{word}':*" for word in words)
+    return (
+        "seq IN (SELECT rowid FROM messages_fts WHERE messages_fts MATCH :query)",
+        " ".join(f'"{word}"*' for word in words),
+    )
+
+
+def _hits(connection: sa.Connection, words: list[str], below: int | None, limit: int) -> list[Any]:
+    condition, query = _match(connection, words)
+    if connection.dialect.name == "sqlite":
+        sql = (
+            "SELECT m.seq AS seq, m.thread_id AS thread_id "
+            "FROM messages_fts f JOIN messages m ON m.seq = f.rowid "
+            "WHERE messages_fts MATCH :query AND f.rowid < :below ORDER BY f.rowid DESC LIMIT :limit"
+        )
+    else:
+        sql = (
+            f"SELECT seq, thread_id FROM messages WHERE {condition} AND seq < :below "
+            "ORDER BY seq DESC LIMIT :limit"
+        )
+    values = {"query": query, "below": below if below is not None else 2**62, "limit": limit}
+    return list(connection.execute(sa.text(sql), values))
+
+
+def _newer_hit(connection: sa.Connection, words: list[str], thread_id: str, from_seq: int | None) -> bool:
+    condition, query = _match(connection, words)
+    sql = f"SELECT 1 FROM messages WHERE thread_id = :thread AND seq >= :seq AND {condition} LIMIT 1"
+    return (
+        connection.execute(sa.text(sql), {"thread": thread_id, "seq": from_seq, "query": query}).first()
+        is not None
+    )
+
+
+def _shown(connection: sa.Connection, person: Person, view: View, thread_ids: set[str]) -> set[str]:
+    if not thread_ids:
+        return set()
+    query = sa.select(threads.c.id).where(threads.c.id.in_(thread_ids), _in_view(view), visible_to(person))
+    return set(connection.execute(query).scalars())
+
+
+def _load(connection: sa.Connection, thread_ids: list[str]) -> list[Thread]:
+    rows = connection.execute(sa.select(threads).where(threads.c.id.in_(thread_ids)))
+    return [thread_of(row) for row in rows]

@@ -1,0 +1,287 @@
+"""Which run may start, and what state is it in? The transitions of a run's row, each a compare-and-set.
+
+    queued --claim--> running --finish--> done | failed
+                        |  ^
+                   pause|  |claim
+                        v  |
+                     waiting --requeue--> queued          any active state --stop--> stopped
+
+The row is the truth. A workflow that finds its row in another state, or claimed again since, has been
+superseded and its result is dropped: so no answer is stored twice, whatever ran twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot.database.schema import messages, runs, stops, threads
+from pizzabot.ids import new_id
+from pizzabot.messages import ACTIVE_RUN_STATES, THREAD_STATE_OF_RUN, RunState
+
+STOP_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run's row."""
+
+    id: str
+    thread_id: str
+    person: str
+    model: str
+    state: RunState
+    attempt: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    used: Mapping[str, Any]
+    allowance: Mapping[str, Any]
+    error_code: str | None
+    error_message: str | None
+
+
+def _run(row: Any) -> Run:
+    return Run(
+        row.id,
+        row.thread_id,
+        row.person,
+        row.model,
+        RunState(row.state),
+        row.attempt,
+        row.created_at,
+        row.started_at,
+        row.ended_at,
+        row.used,
+        row.allowance,
+        row.error_code,
+        row.error_message,
+    )
+
+
+def get(connection: sa.Connection, run_id: str) -> Run | None:
+    """The run, or None when its thread was deleted."""
+    row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).first()
+    return _run(row) if row else None
+
+
+def of_thread(connection: sa.Connection, thread_id: str) -> list[Run]:
+    """All runs of a thread, oldest first."""
+    query = sa.select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.id)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def newest(connection: sa.Connection, thread_id: str) -> Run | None:
+    """The thread's newest run."""
+    query = sa.select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.id.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _run(row) if row else None
+
+
+def active(connection: sa.Connection, thread_id: str) -> Run | None:
+    """The thread's active run: there is at most one, by a unique index."""
+    query = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.state.in_(ACTIVE_RUN_STATES))
+    row = connection.execute(query).first()
+    return _run(row) if row else None
+
+
+def create(
+    connection: sa.Connection,
+    thread_id: str,
+    now: datetime,
+    *,
+    person: str,
+    model: str,
+    allowance: Mapping[str, Any],
+) -> str:
+    """A queued run that takes every held message of the thread, all together, in order."""
+    run_id = new_id()
+    connection.execute(
+        sa.insert(runs).values(
+            id=run_id,
+            thread_id=thread_id,
+            person=person,
+            model=model,
+            state=RunState.QUEUED,
+            attempt=0,
+            created_at=now,
+            queued_at=now,
+            used={},
+            allowance=dict(allowance),
+        )
+    )
+    held = sa.and_(messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user")
+    connection.execute(sa.update(messages).where(held).values(run_id=run_id))
+    _show(connection, thread_id, RunState.QUEUED)
+    return run_id
+
+
+def has_held(connection: sa.Connection, thread_id: str) -> bool:
+    """Whether messages wait for the next run."""
+    query = sa.select(messages.c.seq).where(
+        messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user"
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def claim(connection: sa.Connection, limit: int, now: datetime) -> list[Run]:
+    """Take up to `limit` queued runs, oldest first; none while everything is stopped."""
+    if stopped_by(connection) is not None:
+        return []
+    query = (
+        sa.select(runs.c.id)
+        .where(runs.c.state == RunState.QUEUED)
+        .order_by(runs.c.queued_at, runs.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return [
+        run
+        for row in connection.execute(query).all()
+        if (run := _start(connection, row.id, now, attempt=None)) is not None
+    ]
+
+
+def claim_again(connection: sa.Connection, run_id: str, attempt: int, now: datetime) -> Run | None:
+    """Take back the very attempt that a crash interrupted; None when somebody else has the run."""
+    if stopped_by(connection) is not None:
+        return None
+    return _start(connection, run_id, now, attempt=attempt)
+
+
+def _start(connection: sa.Connection, run_id: str, now: datetime, *, attempt: int | None) -> Run | None:
+    change = sa.update(runs).where(runs.c.id == run_id, runs.c.state == RunState.QUEUED)
+    if attempt is not None:
+        change = change.where(runs.c.attempt == attempt)
+    row = connection.execute(
+        change.values(
+            state=RunState.RUNNING,
+            attempt=runs.c.attempt + (1 if attempt is None else 0),
+            started_at=sa.func.coalesce(runs.c.started_at, sa.bindparam("now", now, runs.c.started_at.type)),
+        ).returning(*runs.c)
+    ).first()
+    if row is None:
+        return None
+    _show(connection, row.thread_id, RunState.RUNNING)
+    return _run(row)
+
+
+def recover(connection: sa.Connection) -> int:
+    """After a crash: what was running is queued again and goes on from its checkpoint."""
+    rows = connection.execute(
+        sa.update(runs)
+        .where(runs.c.state == RunState.RUNNING)
+        .values(state=RunState.QUEUED)
+        .returning(runs.c.thread_id)
+    ).all()
+    for row in rows:
+        _show(connection, row.thread_id, RunState.QUEUED)
+    return len(rows)
+
+
+def release(connection: sa.Connection, run: Run) -> None:
+    """running -> queued: the claimed attempt could not be started."""
+    _leave(connection, run, RunState.QUEUED)
+
+
+def finish(
+    connection: sa.Connection,
+    run: Run,
+    state: RunState,
+    now: datetime,
+    *,
+    used: Mapping[str, Any],
+    error: tuple[str, str] | None = None,
+) -> bool:
+    """running -> done | failed, only for the attempt that still holds the run."""
+    code, message = error or (None, None)
+    return _leave(connection, run, state, used=used, ended_at=now, error_code=code, error_message=message)
+
+
+def pause(
+    connection: sa.Connection, run: Run, now: datetime, *, used: Mapping[str, Any], decided: bool
+) -> bool:
+    """running -> waiting; at once -> queued when a decision came while the run was still busy."""
+    if decided:
+        return _leave(connection, run, RunState.QUEUED, used=used, queued_at=now)
+    return _leave(connection, run, RunState.WAITING, used=used)
+
+
+def _leave(connection: sa.Connection, run: Run, state: RunState, **values: Any) -> bool:
+    held = (runs.c.id == run.id, runs.c.state == RunState.RUNNING, runs.c.attempt == run.attempt)
+    changed = connection.execute(sa.update(runs).where(*held).values(state=state, **values)).rowcount == 1
+    if changed:
+        _show(connection, run.thread_id, state)
+    return changed
+
+
+def requeue(
+    connection: sa.Connection, run_id: str, now: datetime, *, from_states: Sequence[RunState]
+) -> bool:
+    """waiting (a decision came) or failed | stopped (a person asked to retry) -> queued."""
+    row = connection.execute(
+        sa.update(runs)
+        .where(runs.c.id == run_id, runs.c.state.in_(from_states))
+        .values(state=RunState.QUEUED, queued_at=now, ended_at=None, error_code=None, error_message=None)
+        .returning(runs.c.thread_id)
+    ).first()
+    if row is None:
+        return False
+    _show(connection, row.thread_id, RunState.QUEUED)
+    return True
+
+
+def stop(connection: sa.Connection, run_id: str, now: datetime) -> bool:
+    """Any active state -> stopped."""
+    row = connection.execute(
+        sa.update(runs)
+        .where(runs.c.id == run_id, runs.c.state.in_(ACTIVE_RUN_STATES))
+        .values(state=RunState.STOPPED, ended_at=now)
+        .returning(runs.c.thread_id)
+    ).first()
+    if row is None:
+        return False
+    _show(connection, row.thread_id, RunState.STOPPED)
+    return True
+
+
+def running(connection: sa.Connection) -> list[Run]:
+    """Every run that is at work now."""
+    return [_run(row) for row in connection.execute(sa.select(runs).where(runs.c.state == RunState.RUNNING))]
+
+
+def allow_more(connection: sa.Connection, run_id: str, allowance: Mapping[str, Any]) -> None:
+    """Set what the run may use in all."""
+    connection.execute(sa.update(runs).where(runs.c.id == run_id).values(allowance=dict(allowance)))
+
+
+def record_use(connection: sa.Connection, run_id: str, used: Mapping[str, Any]) -> None:
+    """Store what the run has used so far."""
+    connection.execute(sa.update(runs).where(runs.c.id == run_id).values(used=dict(used)))
+
+
+def stop_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> None:
+    """No run starts from now on, also after a restart, until `resume_everything`."""
+    if stopped_by(connection) is None:
+        connection.execute(sa.insert(stops).values(scope=STOP_ALL, person=person, via=via, at=now))
+
+
+def resume_everything(connection: sa.Connection) -> bool:
+    """Undo `stop_everything`; whether there was something to undo."""
+    return connection.execute(sa.delete(stops).where(stops.c.scope == STOP_ALL)).rowcount > 0
+
+
+def stopped_by(connection: sa.Connection) -> tuple[str, str, datetime] | None:
+    """Who stopped everything, through which channel and when; None when nothing is stopped."""
+    row = connection.execute(sa.select(stops).where(stops.c.scope == STOP_ALL)).first()
+    return (row.person, row.via, row.at) if row else None
+
+
+def _show(connection: sa.Connection, thread_id: str, state: RunState) -> None:
+    connection.execute(
+        sa.update(threads).where(threads.c.id == thread_id).values(state=THREAD_STATE_OF_RUN[state])
+    )

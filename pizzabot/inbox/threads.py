@@ -1,0 +1,252 @@
+"""Where is a conversation, and what stands in it? Threads, their messages, read state and titles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from pizzabot.database.schema import attachments, deliveries, messages, outbox, thread_addresses, threads
+from pizzabot.ids import new_id
+from pizzabot.messages import ThreadState
+
+Role = Literal["user", "assistant", "notice"]
+TITLE_LENGTH = 80
+_SNIPPET_LENGTH = 160
+AGENT_NAME = "Pizza Bot"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation's row."""
+
+    id: str
+    title: str
+    title_source: str
+    owner: str
+    channel: str
+    address: str
+    state: ThreadState
+    unread: bool
+    action_count: int
+    archived: bool
+    last_message: str
+    last_activity_at: datetime
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a thread. A person's message without a run is held for the next one."""
+
+    seq: int
+    thread_id: str
+    run_id: str | None
+    role: Role
+    author: str
+    text: str
+    channel: str | None
+    created_at: datetime
+
+    @property
+    def held(self) -> bool:
+        return self.role == "user" and self.run_id is None
+
+
+_COLUMNS = [threads.c[name] for name in Thread.__dataclass_fields__]
+
+
+def thread_of(row: Any) -> Thread:
+    """A selected row as a value."""
+    values = {name: getattr(row, name) for name in Thread.__dataclass_fields__}
+    return Thread(**(values | {"state": ThreadState(row.state)}))
+
+
+def _message(row: Any) -> Message:
+    return Message(**{name: getattr(row, name) for name in Message.__dataclass_fields__})
+
+
+def one_line(text: str, length: int) -> str:
+    """`text` on one line of at most `length` characters, the cut marked."""
+    flat = re.sub(r"\s+", " ", text).strip()
+    return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
+
+
+def get(connection: sa.Connection, thread_id: str) -> Thread | None:
+    """The thread, or None."""
+    row = connection.execute(sa.select(*_COLUMNS).where(threads.c.id == thread_id)).first()
+    return thread_of(row) if row else None
+
+
+def lock(connection: sa.Connection, thread_id: str) -> Thread | None:
+    """The thread, held until the transaction ends, so that two intakes cannot both find it idle."""
+    row = connection.execute(sa.select(*_COLUMNS).where(threads.c.id == thread_id).with_for_update()).first()
+    return thread_of(row) if row else None
+
+
+def at_address(connection: sa.Connection, channel: str, address: str) -> str | None:
+    """The thread that lives at this place of a channel."""
+    return connection.execute(
+        sa.select(thread_addresses.c.thread_id).where(
+            thread_addresses.c.channel == channel, thread_addresses.c.address == address
+        )
+    ).scalar()
+
+
+def create(
+    connection: sa.Connection,
+    now: datetime,
+    *,
+    owner: str,
+    channel: str,
+    address: str | None,
+    title: str,
+    title_source: str,
+    thread_id: str | None = None,
+) -> str:
+    """A new, empty, read thread; without an address it lives at its own id."""
+    thread_id = thread_id or new_id()
+    place = address or thread_id
+    connection.execute(
+        sa.insert(threads).values(
+            id=thread_id,
+            title=title,
+            title_source=title_source,
+            owner=owner,
+            channel=channel,
+            address=place,
+            state=ThreadState.IDLE,
+            unread=False,
+            action_count=0,
+            archived=False,
+            last_message="",
+            last_activity_at=now,
+            created_at=now,
+        )
+    )
+    connection.execute(
+        sa.insert(thread_addresses).values(channel=channel, address=place, thread_id=thread_id)
+    )
+    _store_title(connection, thread_id, title, now)
+    return thread_id
+
+
+def add_message(
+    connection: sa.Connection,
+    thread_id: str,
+    now: datetime,
+    *,
+    role: Role,
+    author: str,
+    text: str,
+    run_id: str | None = None,
+    channel: str | None = None,
+    created_at: datetime | None = None,
+) -> int:
+    """Append a message; what a person did not write makes the thread unread. Returns its number."""
+    seq = connection.execute(
+        sa.insert(messages)
+        .values(
+            thread_id=thread_id,
+            run_id=run_id,
+            role=role,
+            author=author,
+            text=text,
+            channel=channel,
+            created_at=created_at or now,
+        )
+        .returning(messages.c.seq)
+    ).scalar_one()
+    shown: dict[str, Any] = {"last_message": one_line(text, _SNIPPET_LENGTH), "last_activity_at": now}
+    shown |= {"archived": False} if role == "user" else {"unread": True}
+    connection.execute(sa.update(threads).where(threads.c.id == thread_id).values(**shown))
+    return int(seq)
+
+
+def messages_of(connection: sa.Connection, thread_id: str, *, after: int = 0) -> list[Message]:
+    """The messages of a thread, oldest first."""
+    query = (
+        sa.select(messages)
+        .where(messages.c.thread_id == thread_id, messages.c.seq > after, messages.c.role != "title")
+        .order_by(messages.c.seq)
+    )
+    return [_message(row) for row in connection.execute(query)]
+
+
+def messages_of_run(connection: sa.Connection, run_id: str, thread_id: str) -> list[Message]:
+    """What people wrote that a run has to answer, oldest first."""
+    query = (
+        sa.select(messages)
+        .where(messages.c.thread_id == thread_id, messages.c.run_id == run_id, messages.c.role == "user")
+        .order_by(messages.c.seq)
+    )
+    return [_message(row) for row in connection.execute(query)]
+
+
+def message(connection: sa.Connection, seq: int) -> Message | None:
+    """One message by its number."""
+    row = connection.execute(sa.select(messages).where(messages.c.seq == seq)).first()
+    return _message(row) if row else None
+
+
+def attachments_of(connection: sa.Connection, thread_id: str) -> Sequence[sa.Row[Any]]:
+    """The rows of the files that came with a thread's messages."""
+    query = sa.select(attachments).where(attachments.c.thread_id == thread_id).order_by(attachments.c.id)
+    return connection.execute(query).all()
+
+
+def add_attachment(connection: sa.Connection, **values: Any) -> None:
+    """The row of a file that is already on disk."""
+    connection.execute(sa.insert(attachments).values(**values))
+
+
+def mark(connection: sa.Connection, thread_id: str, *, unread: bool | None, archived: bool | None) -> None:
+    """Set the read and archive flags that are given."""
+    values = {k: v for k, v in {"unread": unread, "archived": archived}.items() if v is not None}
+    if values:
+        connection.execute(sa.update(threads).where(threads.c.id == thread_id).values(**values))
+
+
+def rename(
+    connection: sa.Connection, thread_id: str, title: str, *, source: Literal["model", "user"]
+) -> bool:
+    """Give a title; a person's title is never replaced by a model's."""
+    change = sa.update(threads).where(threads.c.id == thread_id)
+    if source == "model":
+        change = change.where(threads.c.title_source == "first")
+    if connection.execute(change.values(title=title, title_source=source)).rowcount == 0:
+        return False
+    connection.execute(
+        sa.update(messages)
+        .where(messages.c.thread_id == thread_id, messages.c.role == "title")
+        .values(text=title)
+    )
+    return True
+
+
+def _store_title(connection: sa.Connection, thread_id: str, title: str, now: datetime) -> None:
+    # The title is searched like a message; the row is not shown among them.
+    connection.execute(
+        sa.insert(messages).values(thread_id=thread_id, role="title", author="", text=title, created_at=now)
+    )
+
+
+def delete(connection: sa.Connection, thread_id: str) -> bool:
+    """Remove the thread and every row of it; checkpoints and files are the caller's."""
+    # Outbox rows go first: a delivery worker must not find a row of a thread that is half gone.
+    for table in (outbox, deliveries):
+        connection.execute(sa.delete(table).where(table.c.thread_id == thread_id))
+    return connection.execute(sa.delete(threads).where(threads.c.id == thread_id)).rowcount > 0
+
+
+def existing(connection: sa.Connection, thread_ids: Sequence[str]) -> set[str]:
+    """Which of these threads are still there."""
+    found: set[str] = set()
+    for start in range(0, len(thread_ids), 500):
+        some = thread_ids[start : start + 500]
+        found.update(connection.execute(sa.select(threads.c.id).where(threads.c.id.in_(some))).scalars())
+    return found

@@ -1,0 +1,215 @@
+"""Which values pass between the rooms? Frozen, typed, and free of any channel's wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+Json = Any  # a value that json.loads can return
+Args = Mapping[str, Json]
+
+
+class RunState(StrEnum):
+    """Where a run stands. `queued -> running -> done | failed | stopped`, `running -> waiting -> queued`."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class ThreadState(StrEnum):
+    """Where a thread stands: its newest run, with `idle` for done and for none."""
+
+    IDLE = "idle"
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class ActionState(StrEnum):
+    """Where an action stands. Every state but `pending` and `expired` is final."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    EDITED = "edited"
+    REJECTED = "rejected"
+    RESPONDED = "responded"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    RESOLVED = "resolved"
+
+
+class ActionKind(StrEnum):
+    """What an action asks: may this tool run, what became of that call, may this run go on."""
+
+    TOOL = "tool"
+    UNCERTAIN = "uncertain"
+    LIMIT = "limit"
+
+
+class Verdict(StrEnum):
+    """What a person can say to an action."""
+
+    APPROVE = "approve"
+    EDIT = "edit"
+    REJECT = "reject"
+    RESPOND = "respond"
+    RETRY = "retry"
+    DONE = "done"
+    FAILED = "failed"
+
+
+ACTIVE_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING)
+
+THREAD_STATE_OF_RUN: Mapping[RunState, ThreadState] = {
+    RunState.QUEUED: ThreadState.QUEUED,
+    RunState.RUNNING: ThreadState.RUNNING,
+    RunState.WAITING: ThreadState.WAITING,
+    RunState.DONE: ThreadState.IDLE,
+    RunState.FAILED: ThreadState.FAILED,
+    RunState.STOPPED: ThreadState.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message; `filename` is untrusted text, never a path."""
+
+    filename: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """One message as a channel understood it, ready to be committed.
+
+    `key` names the item for ever: the same key is taken once (Slack team+channel+ts, mailbox+Message-ID+hash,
+    a caller's Idempotency-Key…); None only where the sender cannot redeliver.
+    `address` is the place in the channel where the conversation lives and where answers go; a known address
+    continues its thread. `thread_id` continues that thread whatever the address.
+    """
+
+    channel: str
+    person: str
+    text: str
+    address: str | None = None
+    thread_id: str | None = None
+    title: str | None = None
+    key: str | None = None
+    attachments: Sequence[Attachment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of an inbound message. `held`: it waits for the thread's active run to end."""
+
+    thread_id: str
+    run_id: str | None
+    message_id: str
+    held: bool
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person answered to an action, and through which channel.
+
+    `args` of an edit are the full set. `digest` names what the person was shown; None trusts the present
+    state (only where the channel just rendered it).
+    """
+
+    action_id: str
+    person: str
+    via: str
+    verdict: Verdict
+    args: Args | None = None
+    reason: str | None = None
+    response: str | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A decision that somebody is asked for. `args` stay what was proposed, `final_args` are what ran."""
+
+    id: str
+    thread_id: str
+    run_id: str
+    kind: ActionKind
+    tool: str
+    title: str
+    args: Args
+    args_schema: Mapping[str, Any]
+    digest: str
+    allowed_decisions: tuple[Verdict, ...]
+    approvers: tuple[str, ...]
+    state: ActionState
+    created_at: datetime
+    skill: str | None = None
+    requested_by: str | None = None
+    why: str | None = None
+    decision: Verdict | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    decided_via: str | None = None
+    reason: str | None = None
+    response: str | None = None
+    final_args: Args | None = None
+
+
+OutboundKind = Literal["answer", "notice", "action"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundItem:
+    """One thing to be shown at one address of one channel.
+
+    `key` is the idempotency key: the channel puts it where `Channel.find` can look it up.
+    `external_id` is set when a copy is already there and must be repainted in place.
+    `action` is the state at the moment of delivery, not of queueing, so a late copy is never stale.
+    """
+
+    key: str
+    channel: str
+    address: str
+    kind: OutboundKind
+    thread_id: str
+    thread_title: str
+    text: str
+    action: Action | None = None
+    person: str | None = None
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that an item arrived; `external_id` is the channel's own name for the copy."""
+
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelState:
+    """How a channel is: state is ok, connecting, down, unauthorized or off."""
+
+    state: Literal["ok", "connecting", "down", "unauthorized", "off"]
+    detail: str | None = None
+    last_event_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something changed; live views repaint. `data` is small and JSON."""
+
+    kind: str
+    thread_id: str | None = None
+    data: Mapping[str, Json] = field(default_factory=dict)

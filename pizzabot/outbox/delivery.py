@@ -1,0 +1,185 @@
+"""How does a row of the outbox reach a person? A loop that delivers what is due (promise 10).
+
+    due row -> unknown? ask the channel whether it arrived -> deliver -> sent, with the copy's name
+            -> failed for now: later, doubling, at least what the channel asked for -> failed for good: shown
+
+A delivery never touches the run that it tells about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
+import sqlalchemy as sa
+
+from pizzabot.approvals import store as actions
+from pizzabot.channel import Channel
+from pizzabot.clock import Clock
+from pizzabot.database.connection import Database
+from pizzabot.errors import DeliveryFailed, DeliveryUnknown
+from pizzabot.inbox import threads
+from pizzabot.messages import OutboundItem, Receipt
+from pizzabot.outbox import store
+from pizzabot.outbox.store import OutboxRow
+
+logger = logging.getLogger(__name__)
+
+FIRST_DELAY = timedelta(seconds=1)
+LONGEST_DELAY = timedelta(hours=1)
+GIVE_UP_AFTER = timedelta(hours=48)
+DELIVERY_SECONDS = 60.0
+_AT_ONCE = 20
+_IDLE_SECONDS = 60.0
+
+
+class Delivery:
+    """Delivers until it is stopped; `wake` it when rows were added."""
+
+    def __init__(self, database: Database, clock: Clock, channels: Mapping[str, Channel]) -> None:
+        self._database, self._clock, self._channels = database, clock, channels
+        self._due = asyncio.Event()
+        self._working: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._loop: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Look at what a crash left, then deliver in the background."""
+        now = self._clock.now()
+        await self._database.write(lambda connection: store.recover(connection, now))
+        self._loop = asyncio.create_task(self._run(), name="outbox")
+
+    async def stop(self) -> None:
+        """Take nothing more; what is being sent may end, for some seconds."""
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+        if self._working:
+            _, late = await asyncio.wait(self._working.values(), timeout=5)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def wake(self) -> None:
+        """There may be something due."""
+        self._due.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._due.clear()
+            try:
+                wait = await self._take()
+            except Exception:
+                logger.exception("the outbox could not be read; trying again")
+                wait = 5.0
+            try:
+                await asyncio.wait_for(self._due.wait(), wait)
+            except TimeoutError:
+                continue
+
+    async def _take(self) -> float:
+        """Start what is due; returns the seconds until something else is."""
+        now = self._clock.now()
+        free = _AT_ONCE - len(self._working)
+        if free <= 0:
+            return _IDLE_SECONDS
+        busy = list(self._working)
+
+        def due(connection: sa.Connection) -> datetime | None:
+            return store.next_due(connection, busy)
+
+        first = await self._database.read(due)
+        if first is None:
+            return _IDLE_SECONDS
+        if first > now:
+            return min(_IDLE_SECONDS, (first - now).total_seconds())
+        for row in await self._database.write(lambda c: store.take(c, now, limit=free, busy=busy)):
+            place = (row.channel, row.address)
+            task = asyncio.create_task(self._deliver(row), name=f"deliver {row.key}")
+            self._working[place] = task
+            task.add_done_callback(partial(self._finished, place))
+        return 0.0 if free > 1 else _IDLE_SECONDS
+
+    def _finished(self, place: tuple[str, str], _task: asyncio.Task[None]) -> None:
+        self._working.pop(place, None)
+        self._due.set()
+
+    async def _deliver(self, row: OutboxRow) -> None:
+        try:
+            item = await self._database.read(lambda c: self._item(c, row))
+            if item is None:
+                await self._database.write(lambda c: store.failed(c, row, "what it tells was deleted"))
+                return
+            await self._settle(row, item, await self._send(row, item))
+        except DeliveryFailed as error:
+            await self._later(row, error)
+        except Exception as error:
+            logger.exception("delivery of %s failed", row.key)
+            lost = DeliveryUnknown(f"{type(error).__name__} inside the channel {row.channel}")
+            await self._later(row, lost)
+
+    async def _send(self, row: OutboxRow, item: OutboundItem) -> Receipt:
+        channel = self._channels.get(row.channel)
+        if channel is None:
+            raise DeliveryFailed(f"the channel {row.channel} is not configured", retryable=True)
+        try:
+            async with asyncio.timeout(DELIVERY_SECONDS):
+                if row.state == "unknown" and (found := await channel.find(item)) is not None:
+                    return found
+                return await channel.deliver(item)
+        except TimeoutError as error:
+            raise DeliveryUnknown(f"{row.channel} did not answer within {DELIVERY_SECONDS:.0f} s") from error
+
+    async def _settle(self, row: OutboxRow, item: OutboundItem, receipt: Receipt) -> None:
+        shown = item.action.state if item.action else None
+        now = self._clock.now()
+
+        def work(connection: sa.Connection) -> None:
+            store.sent(connection, row, receipt.external_id, shown, now)
+            if row.action_id is not None:
+                action = actions.get(connection, row.action_id)
+                # Decided while the card was on its way: what it shows is stale already.
+                if action is not None and action.state != shown:
+                    store.repaint(connection, action.id, action.state, now)
+
+        await self._database.write(work)
+
+    async def _later(self, row: OutboxRow, error: DeliveryFailed) -> None:
+        now = self._clock.now()
+        due = next_try(row, error, now)
+        if due is None:
+            logger.error("%s to %s given up: %s", row.kind, row.channel, error)
+            await self._database.write(lambda c: store.failed(c, row, str(error)))
+            return
+        unknown = isinstance(error, DeliveryUnknown)
+        await self._database.write(lambda c: store.try_later(c, row, due, str(error), unknown=unknown))
+
+    def _item(self, connection: sa.Connection, row: OutboxRow) -> OutboundItem | None:
+        thread = threads.get(connection, row.thread_id)
+        message = threads.message(connection, row.message_seq) if row.message_seq is not None else None
+        action = actions.get(connection, row.action_id) if row.action_id is not None else None
+        if thread is None or (message is None and action is None):
+            return None
+        return OutboundItem(
+            key=row.key,
+            channel=row.channel,
+            address=row.address,
+            kind=row.kind,
+            thread_id=thread.id,
+            thread_title=thread.title,
+            text=message.text if message else "",
+            action=action,
+            person=row.person,
+            external_id=row.external_id,
+        )
+
+
+def next_try(row: OutboxRow, error: DeliveryFailed, now: datetime) -> datetime | None:
+    """When to try again, or None to give up."""
+    if not error.retryable or now - row.created_at >= GIVE_UP_AFTER:
+        return None
+    backed_off = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(row.tries, 20)))
+    asked = timedelta(seconds=error.retry_after_seconds or 0)
+    return now + max(backed_off, asked)

@@ -1,0 +1,68 @@
+"""Who is told, and where? Pure: from a thread and the people to places.
+
+The thread's own place always; besides, each person's `notify` places, at most one copy per place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pizzabot.people import Person
+
+# Without `notify`, a person is told in the first of these that reaches them.
+_PREFERENCE = ("slack", "email", "web")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address of a channel; `person` is None for a conversation's own place."""
+
+    channel: str
+    address: str
+    person: str | None
+
+
+class Reaches(Protocol):
+    """What a channel knows about people."""
+
+    def address_of(self, person: Person) -> str | None:
+        """The private place where this channel reaches the person; None when it cannot."""
+        ...
+
+
+Channels = Mapping[str, Reaches]
+
+
+def for_action(own: Place, approvers: Iterable[Person], channels: Channels) -> list[Place]:
+    """The thread's own place and each approver's places for actions."""
+    found = [own]
+    for person in approvers:
+        found += places_of(person, person.notify.action, channels)
+    return _distinct(found, channels)
+
+
+def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Place]:
+    """The thread's own place, and where its owner asked to be told of unread results."""
+    extra = places_of(owner, owner.notify.unread or (), channels) if owner else []
+    return _distinct([own, *extra], channels)
+
+
+def places_of(person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:
+    """Where a person is told: the wanted channels, or the first preferred one that reaches them."""
+    names = _PREFERENCE if wanted is None else wanted
+    reached = [
+        Place(name, address, person.name)
+        for name in names
+        if name in channels and (address := channels[name].address_of(person)) is not None
+    ]
+    return reached[:1] if wanted is None else reached
+
+
+def _distinct(places: list[Place], channels: Channels) -> list[Place]:
+    seen: dict[tuple[str, str], Place] = {}
+    for place in places:
+        if place.channel in channels:
+            seen.setdefault((place.channel, place.address), place)
+    return list(seen.values())

@@ -1,0 +1,247 @@
+"""What has to be said, and what was said already? The rows of the outbox and of its deliveries.
+
+    pending --take--> sending --sent--> sent
+                        |--retry--> pending (later)     |--fail--> failed
+                        |--lost--> unknown --take--> looked up, then sent or pending
+
+A row is written in the transaction of what it tells; `key` makes saying it twice impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pizzabot.database.schema import deliveries, outbox
+from pizzabot.ids import new_id
+from pizzabot.messages import OutboundKind
+
+OPEN_STATES = ("pending", "sending", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A queued item; its content is loaded when it is delivered."""
+
+    id: str
+    key: str
+    channel: str
+    address: str
+    person: str | None
+    kind: OutboundKind
+    thread_id: str
+    message_seq: int | None
+    action_id: str | None
+    external_id: str | None
+    state: str
+    tries: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A copy that somebody can see."""
+
+    channel: str
+    address: str
+    external_id: str
+    thread_id: str
+    action_id: str | None
+    person: str | None
+    shown_state: str | None
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def enqueue(
+    connection: sa.Connection,
+    now: datetime,
+    *,
+    key: str,
+    channel: str,
+    address: str,
+    kind: OutboundKind,
+    thread_id: str,
+    person: str | None = None,
+    message_seq: int | None = None,
+    action_id: str | None = None,
+    external_id: str | None = None,
+) -> bool:
+    """Queue an item once for ever per `key`; whether it is new."""
+    statement = (
+        _insert(connection, outbox)
+        .values(
+            id=new_id(),
+            key=key,
+            channel=channel,
+            address=address,
+            person=person,
+            kind=kind,
+            thread_id=thread_id,
+            message_seq=message_seq,
+            action_id=action_id,
+            external_id=external_id,
+            state="pending",
+            tries=0,
+            due_at=now,
+            created_at=now,
+        )
+        .on_conflict_do_nothing(index_elements=["key"])
+    )
+    return bool(connection.execute(statement).rowcount == 1)
+
+
+def take(
+    connection: sa.Connection, now: datetime, *, limit: int, busy: Sequence[tuple[str, str]]
+) -> list[OutboxRow]:
+    """Due rows, oldest first, at most one per address, none for addresses that are being served.
+
+    One at a time per address keeps the order in which things were said.
+    """
+    query = (
+        sa.select(outbox)
+        .where(outbox.c.state.in_(("pending", "unknown")), outbox.c.due_at <= now)
+        .order_by(outbox.c.due_at, outbox.c.id)
+        .limit(limit * 4)
+        .with_for_update(skip_locked=True)
+    )
+    taken: list[OutboxRow] = []
+    addresses = set(busy)
+    for row in connection.execute(query):
+        if len(taken) < limit and (row.channel, row.address) not in addresses:
+            addresses.add((row.channel, row.address))
+            taken.append(_row(row))
+    if taken:
+        ids = [row.id for row in taken]
+        connection.execute(
+            sa.update(outbox).where(outbox.c.id.in_(ids)).values(state="sending", tries=outbox.c.tries + 1)
+        )
+    return taken
+
+
+def _row(row: Any) -> OutboxRow:
+    return OutboxRow(**{name: getattr(row, name) for name in OutboxRow.__dataclass_fields__})
+
+
+def sent(
+    connection: sa.Connection, row: OutboxRow, external_id: str, shown_state: str | None, now: datetime
+) -> None:
+    """The item arrived as `external_id`; remember the copy so that it can be repainted."""
+    connection.execute(
+        sa.update(outbox).where(outbox.c.id == row.id).values(state="sent", sent_at=now, error=None)
+    )
+    values = {
+        "thread_id": row.thread_id,
+        "action_id": row.action_id,
+        "person": row.person,
+        "shown_state": shown_state,
+        "delivered_at": now,
+    }
+    connection.execute(
+        _insert(connection, deliveries)
+        .values(channel=row.channel, address=row.address, external_id=external_id, **values)
+        .on_conflict_do_update(index_elements=["channel", "address", "external_id"], set_=values)
+    )
+
+
+def try_later(
+    connection: sa.Connection, row: OutboxRow, due_at: datetime, error: str, *, unknown: bool
+) -> None:
+    """Not delivered now: again at `due_at`; `unknown` rows are looked up before they are sent."""
+    state = "unknown" if unknown else "pending"
+    connection.execute(
+        sa.update(outbox).where(outbox.c.id == row.id).values(state=state, due_at=due_at, error=error[:500])
+    )
+
+
+def failed(connection: sa.Connection, row: OutboxRow, error: str) -> None:
+    """Given up; shown in status."""
+    connection.execute(
+        sa.update(outbox).where(outbox.c.id == row.id).values(state="failed", error=error[:500])
+    )
+
+
+def recover(connection: sa.Connection, now: datetime) -> int:
+    """After a crash: what was being sent may or may not have arrived, so it is looked up first."""
+    result = connection.execute(
+        sa.update(outbox).where(outbox.c.state == "sending").values(state="unknown", due_at=now)
+    )
+    return int(result.rowcount)
+
+
+def next_due(connection: sa.Connection, busy: Sequence[tuple[str, str]]) -> datetime | None:
+    """When the next row is due whose address is not being served; None when nothing waits."""
+    query = (
+        sa.select(outbox.c.due_at)
+        .where(outbox.c.state.in_(("pending", "unknown")))
+        .order_by(outbox.c.due_at)
+        .limit(1)
+    )
+    for channel, address in busy:
+        query = query.where(sa.not_(sa.and_(outbox.c.channel == channel, outbox.c.address == address)))
+    return connection.execute(query).scalar()
+
+
+def copies(connection: sa.Connection, action_id: str) -> list[Delivery]:
+    """Every copy of an action's card."""
+    query = sa.select(deliveries).where(deliveries.c.action_id == action_id)
+    return [
+        Delivery(**{name: getattr(row, name) for name in Delivery.__dataclass_fields__})
+        for row in connection.execute(query)
+    ]
+
+
+def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime) -> int:
+    """Queue a repaint of every copy that shows another state than `state`; how many.
+
+    A card still on its way needs none: it is rendered from the action's state at delivery.
+    """
+    queued = 0
+    for copy in copies(connection, action_id):
+        if copy.shown_state == state:
+            continue
+        queued += enqueue(
+            connection,
+            now,
+            key=f"repaint/{new_id()}",  # not once for ever: a reopened action comes back to a state it had
+            channel=copy.channel,
+            address=copy.address,
+            kind="action",
+            thread_id=copy.thread_id,
+            person=copy.person,
+            action_id=action_id,
+            external_id=copy.external_id,
+        )
+    return queued
+
+
+def summary(connection: sa.Connection) -> dict[str, Any]:
+    """For status: how many wait, how many are unknown, and what failed last."""
+    states: dict[str, int] = dict(
+        connection.execute(
+            sa.select(outbox.c.state, sa.func.count())
+            .where(outbox.c.state.in_(OPEN_STATES))
+            .group_by(outbox.c.state)
+        )
+        .tuples()
+        .all()
+    )
+    newest = (
+        sa.select(outbox.c.channel, outbox.c.address, outbox.c.error)
+        .where(outbox.c.state == "failed")
+        .order_by(outbox.c.id.desc())
+        .limit(20)
+    )
+    lost = [{"channel": r.channel, "to": r.address, "error": r.error} for r in connection.execute(newest)]
+    return {
+        "pending": states.get("pending", 0) + states.get("sending", 0),
+        "unknown": states.get("unknown", 0),
+        "failed": lost,
+    }

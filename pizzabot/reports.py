@@ -1,0 +1,321 @@
+"""What can be read? The shapes of the HTTP API, for web, terminal, cards and digests alike.
+
+Times are ISO 8601 with offset, UTC. Nothing here changes a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+import sqlalchemy as sa
+
+from pizzabot import __version__, audit
+from pizzabot.agent import activity
+from pizzabot.agent.models import label
+from pizzabot.approvals import decide
+from pizzabot.approvals import store as actions
+from pizzabot.channel import Channel
+from pizzabot.clock import Clock
+from pizzabot.database.connection import Database
+from pizzabot.inbox import pages, runs, threads
+from pizzabot.messages import Action, ActionState, ChannelState
+from pizzabot.outbox import store as outbox
+from pizzabot.people import Person, may_administer, may_decide
+
+if TYPE_CHECKING:
+    from pizzabot.agent.context import RunContext
+    from pizzabot.settings import Settings
+
+
+_Rows = Sequence[Mapping[str, Any]]
+
+
+class Skills(Protocol):
+    """What is known of skills and servers; the wiring knows how."""
+
+    def skills(self) -> list[dict[str, Any]]: ...
+
+    def servers(self) -> list[dict[str, Any]]: ...
+
+    def broken(self) -> list[dict[str, Any]]: ...
+
+
+def iso(moment: datetime | None) -> str | None:
+    """ISO 8601 with offset, or None."""
+    return moment.isoformat() if moment is not None else None
+
+
+class Reports:
+    """Read models; every method shows a person only what they may see."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        settings: Settings,
+        skills: Skills,
+        channels: Mapping[str, Channel],
+        context_of: Callable[[str], RunContext | None],
+    ) -> None:
+        self._database, self._clock, self._settings = database, clock, settings
+        self._skills, self._channels, self._context_of = skills, channels, context_of
+
+    # -- inbox -------------------------------------------------------------------------------------------
+
+    async def inbox(
+        self, person: Person, view: pages.View, *, limit: int, cursor: str | None, words: str
+    ) -> dict[str, Any]:
+        """One page: `{"threads": […], "counts": {…}, "next_cursor"}`."""
+
+        def read(connection: sa.Connection) -> tuple[pages.Page, dict[str, int]]:
+            page = pages.page(connection, person, view, limit=limit, cursor=cursor, words=words)
+            return page, pages.counts(connection, person)
+
+        page, counts = await self._database.read(read)
+        shown = [thread_row(thread) for thread in page.threads]
+        return {"threads": shown, "counts": counts, "next_cursor": page.next_cursor}
+
+    async def thread(self, person: Person, thread_id: str) -> dict[str, Any] | None:
+        """Everything of a thread, or None when the person may not see it."""
+
+        def read(connection: sa.Connection) -> dict[str, Any] | None:
+            thread = pages.visible_thread(connection, thread_id, person)
+            if thread is None:
+                return None
+            files: dict[int, list[dict[str, Any]]] = {}
+            for row in threads.attachments_of(connection, thread_id):
+                files.setdefault(row.message_seq, []).append(_attachment(row))
+            spent = activity.usage_by(connection, "run_id", thread_id=thread_id)
+            return thread_row(thread) | {
+                "messages": [
+                    _message(m, files.get(m.seq, [])) for m in threads.messages_of(connection, thread_id)
+                ],
+                "actions": [
+                    action_row(action, person, thread.owner)
+                    for action in actions.of_thread(connection, thread_id)
+                ],
+                "runs": [_run(run, spent.get(run.id)) for run in runs.of_thread(connection, thread_id)],
+                "activity": [
+                    row | {"at": iso(row["at"])} for row in activity.of_thread(connection, thread_id)
+                ],
+            }
+
+        found = await self._database.read(read)
+        running = self._context_of(thread_id)
+        if found is not None and running is not None:
+            found["activity"] += [
+                live.to_json() | {"run_id": running.run.id, "at": None} for live in running.live
+            ]
+        return found
+
+    async def actions(
+        self, person: Person, state: ActionState | None, *, limit: int = 100, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Actions in threads that the person may see, newest first."""
+
+        def read(connection: sa.Connection) -> list[dict[str, Any]]:
+            visible = pages.visible_to(person)
+            found = actions.page(connection, state=state, visible=visible, limit=limit, before=before)
+            owners = {i: t.owner for i in {a.thread_id for a in found} if (t := threads.get(connection, i))}
+            return [action_row(action, person, owners.get(action.thread_id, "")) for action in found]
+
+        return await self._database.read(read)
+
+    async def action(self, person: Person, action_id: str) -> dict[str, Any]:
+        """One action; raises NotFound when the person may not see it."""
+
+        def read(connection: sa.Connection) -> dict[str, Any]:
+            action, thread = decide.seen_action(connection, action_id, person)
+            return action_row(action, person, thread.owner)
+
+        return await self._database.read(read)
+
+    # -- the house ---------------------------------------------------------------------------------------
+
+    def skills(self) -> list[dict[str, Any]]:
+        """Every skill, ready or why not."""
+        return self._skills.skills()
+
+    def servers(self) -> list[dict[str, Any]]:
+        """Every MCP server, its state and its tools."""
+        return self._skills.servers()
+
+    async def status(self, person: Person) -> dict[str, Any]:
+        """Health of channels, servers, model and outbox, and whether everything is stopped."""
+
+        def read(connection: sa.Connection) -> tuple[dict[str, Any], Any]:
+            return outbox.summary(connection), runs.stopped_by(connection)
+
+        queue, stopped = await self._database.read(read)
+        if not may_administer(person):
+            # Addresses of other people are nobody else's business.
+            queue["failed"] = [failed | {"to": ""} for failed in queue["failed"]]
+        body: dict[str, Any] = {
+            "version": __version__,
+            "channels": {name: _channel(channel.state()) for name, channel in self._channels.items()},
+            "mcp": {row["name"]: _server(row) for row in self._skills.servers()},
+            "model": {"name": self._settings.model, "label": label(self._settings.model)},
+            "outbox": queue,
+            "stopped": stopped is not None,
+            "broken": self._skills.broken(),
+        }
+        for name in ("slack", "email"):
+            body["channels"].setdefault(name, {"state": "off"})
+        if stopped is not None:
+            who, via, at = stopped
+            body["stopped_by"] = {"person": who, "via": via, "at": iso(at)}
+        return body
+
+    async def usage(self, person: Person, days: int) -> dict[str, Any]:
+        """Tokens and dollars per person and model: today and over `days`; others' rows for owners only."""
+        now = self._clock.now()
+        since = now - timedelta(days=days)
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+        def read(connection: sa.Connection) -> tuple[_Rows, _Rows]:
+            return activity.usage_since(connection, since), activity.usage_since(connection, midnight)
+
+        def own(rows: _Rows) -> list[Mapping[str, Any]]:
+            mine = [r for r in rows if may_administer(person) or r["person"] == person.name]
+            return [dict(r) | {"model_label": label(r["model"])} for r in mine]
+
+        period, today = await self._database.read(read)
+        return {"days": days, "since": iso(since), "rows": own(period), "today": own(today)}
+
+    async def audit(self, *, limit: int, before: int | None) -> list[dict[str, Any]]:
+        """Lines of the audit, newest first."""
+        lines = await self._database.read(lambda c: audit.page(c, limit=limit, before=before))
+        return [
+            {
+                "seq": line.seq,
+                "at": iso(line.at),
+                "actor": line.actor,
+                "via": line.via,
+                "event": line.event,
+                "subject": line.subject,
+                "data": line.data,
+            }
+            for line in lines
+        ]
+
+    async def verify_audit(self) -> dict[str, Any]:
+        """Walk the hash chain: `{"ok", "lines", "head", "broken_at"}`."""
+        result = await self._database.read(audit.verify)
+        return {
+            "ok": result.broken_at is None,
+            "lines": result.lines,
+            "head": result.head,
+            "broken_at": result.broken_at,
+        }
+
+
+def thread_row(thread: threads.Thread) -> dict[str, Any]:
+    """A thread as lists show it."""
+    return {
+        "id": thread.id,
+        "title": thread.title,
+        "owner": thread.owner,
+        "unread": thread.unread,
+        "action_count": thread.action_count,
+        "state": str(thread.state),
+        "archived": thread.archived,
+        "channel": thread.channel,
+        "last_message": thread.last_message,
+        "last_activity_at": iso(thread.last_activity_at),
+        "created_at": iso(thread.created_at),
+    }
+
+
+def action_row(action: Action, person: Person, thread_owner: str) -> dict[str, Any]:
+    """An action as the API shows it; `may_decide` is about the person who asks."""
+    row: dict[str, Any] = {
+        "id": action.id,
+        "thread_id": action.thread_id,
+        "run_id": action.run_id,
+        "kind": str(action.kind),
+        "tool": action.tool,
+        "title": action.title,
+        "skill": action.skill,
+        "why": action.why,
+        "requested_by": action.requested_by,
+        "args": action.args,
+        "args_schema": action.args_schema,
+        "allowed_decisions": [str(verdict) for verdict in action.allowed_decisions],
+        "approvers": list(action.approvers),
+        "may_decide": may_decide(person, frozenset(action.approvers), thread_owner),
+        "digest": action.digest,
+        "state": str(action.state),
+        "created_at": iso(action.created_at),
+    }
+    if action.decision is not None:
+        row |= {
+            "decision": str(action.decision),
+            "decided_by": action.decided_by,
+            "decided_at": iso(action.decided_at),
+            "decided_via": action.decided_via,
+        }
+    for name in ("reason", "response", "final_args"):
+        if getattr(action, name) is not None:
+            row[name] = getattr(action, name)
+    return row
+
+
+def _message(message: threads.Message, files: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": str(message.seq),
+        "role": message.role,
+        "text": message.text,
+        "author": message.author,
+        "created_at": iso(message.created_at),
+        "run_id": message.run_id,
+        "held": message.held,
+        "attachments": files,
+    }
+
+
+def _attachment(row: Any) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "filename": row.filename,
+        "media_type": row.media_type,
+        "size_bytes": row.size_bytes,
+        "sha256": row.sha256,
+    }
+
+
+_NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
+
+
+def _run(run: runs.Run, spent: Mapping[str, Any] | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": run.id,
+        "state": str(run.state),
+        "model": run.model,
+        "model_label": label(run.model),
+        "created_at": iso(run.created_at),
+        "started_at": iso(run.started_at),
+        "ended_at": iso(run.ended_at),
+        "used": run.used,
+        "allowance": run.allowance,
+        "usage": dict(spent or _NO_USAGE),
+    }
+    if run.error_code is not None:
+        row["error"] = {"code": run.error_code, "message": run.error_message}
+    return row
+
+
+def _channel(state: ChannelState) -> dict[str, Any]:
+    row: dict[str, Any] = {"state": state.state}
+    if state.detail is not None:
+        row["detail"] = state.detail
+    if state.last_event_at is not None:
+        row["last_event_at"] = iso(state.last_event_at)
+    return row
+
+
+def _server(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {"state": row["state"], "tools": len(row["tools"])}
+    return shown | {"error": row["error"]} if row.get("error") else shown

@@ -1,0 +1,140 @@
+"""Which settings are right one by one and wrong together?
+
+Each check yields the path of the key to change and a sentence that says how.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from pizzabot.settings_file import KeyPath
+from pizzabot.settings_tables import EmailTable, ServerTable, Settings, SlackTable
+from pizzabot.settings_values import PROVIDERS, is_loopback
+
+Contradiction = tuple[KeyPath, str]
+
+
+def contradictions(settings: Settings) -> Iterator[Contradiction]:
+    """Everything that does not fit together."""
+    yield from _providers(settings)
+    yield from _people(settings)
+    if settings.slack.enabled:
+        yield from _slack(settings.slack)
+    if settings.email.enabled:
+        yield from _email(settings.email)
+    yield from _web(settings)
+    yield from _rules(settings)
+    yield from _triggers(settings)
+
+
+def _providers(settings: Settings) -> Iterator[Contradiction]:
+    for name in settings.models:
+        if name not in PROVIDERS:
+            yield ("models", name), f"is not a known provider; {_nearest(name, PROVIDERS)}"
+
+
+def _people(settings: Settings) -> Iterator[Contradiction]:
+    if not any(person.role == "owner" for person in settings.people):
+        yield ("people",), 'nobody is owner; give one person role = "owner"'
+    taken: dict[tuple[str, str], int] = {}
+    for index, person in enumerate(settings.people):
+        marks: list[tuple[KeyPath, str, str]] = [(("name",), "name", person.name.casefold())]
+        marks += [(("emails", i), "address", address) for i, address in enumerate(person.emails)]
+        marks += [(("slack",), "Slack id", person.slack)] if person.slack else []
+        for place, kind, value in marks:
+            other = taken.setdefault((kind, value), index)
+            if other != index:
+                yield (
+                    ("people", index, *place),
+                    f"{settings.people[other].name} has the same {kind}; each belongs to one person",
+                )
+
+
+def _slack(slack: SlackTable) -> Iterator[Contradiction]:
+    needed = ["bot_token", "app_token" if slack.mode == "socket" else "signing_secret"]
+    for key in needed:
+        secret = getattr(slack, key)
+        if secret is None or not secret.get_secret_value():
+            yield (
+                ("slack", key),
+                f'is missing; add {key} = "${{SLACK_{key.upper()}}}" or set enabled = false in [slack]',
+            )
+
+
+def _email(email: EmailTable) -> Iterator[Contradiction]:
+    if email.address is None:
+        yield (
+            ("email", "address"),
+            'is missing; add address = "pizza@example.com" or set enabled = false in [email]',
+        )
+    if email.imap is None and email.listen is None:
+        yield ("email",), "nothing brings mail in; add [email.imap] or [email.listen], or set enabled = false"
+    if email.smtp is None:
+        yield (
+            ("email", "smtp"),
+            "is missing; add [email.smtp] with host and port, or set enabled = false in [email]",
+        )
+    for name, server in (("imap", email.imap), ("smtp", email.smtp)):
+        if server is not None:
+            yield from _mail_server(name, server)
+
+
+def _mail_server(name: str, server: ServerTable) -> Iterator[Contradiction]:
+    if not server.host:
+        yield ("email", name, "host"), f'is missing; add host = "{name}.example.com"'
+    elif server.security == "none" and not is_loopback(server.host):
+        yield (
+            ("email", name, "security"),
+            '"none" is for this machine only; write "tls" or "starttls"',
+        )
+    if name == "imap" and not server.username:
+        yield ("email", name, "username"), "is missing; add username = …"
+    if (name == "imap" or server.username) and server.password is None:
+        yield ("email", name, "password"), f'is missing; add password = "${{{name.upper()}_PASSWORD}}"'
+
+
+def _web(settings: Settings) -> Iterator[Contradiction]:
+    if not is_loopback(settings.web.host) and not settings.web.allowed_origins:
+        yield (
+            ("web", "allowed_origins"),
+            f"is needed because web.host {settings.web.host} is reachable from other machines; "
+            'add allowed_origins = ["https://pizza.example.com"] or set host = "127.0.0.1"',
+        )
+
+
+def _rules(settings: Settings) -> Iterator[Contradiction]:
+    people = settings.directory()
+    names = [person.name for person in people]
+    seen: set[str] = set()
+    for index, rule in enumerate(settings.approvals.rules):
+        place: KeyPath = ("approvals", "rules", index)
+        if rule.tool in seen:
+            yield (*place, "tool"), f"a rule before this one names {rule.tool} too; join the two"
+        seen.add(rule.tool)
+        for i, name in enumerate(rule.approvers):
+            person = people.by_name(name)
+            if person is None:
+                yield (*place, "approvers", i), f'nobody is named "{name}"; {_nearest(name, names)}'
+            elif person.role == "member":
+                yield (*place, "approvers", i), f'{name} has role member; give {name} role = "approver"'
+
+
+def _triggers(settings: Settings) -> Iterator[Contradiction]:
+    people = settings.directory()
+    seen: set[str] = set()
+    for index, trigger in enumerate(settings.triggers):
+        if trigger.name.casefold() in seen:
+            yield ("triggers", index, "name"), "another trigger has this name; each needs its own"
+        seen.add(trigger.name.casefold())
+        if trigger.owner is not None and people.by_name(trigger.owner) is None:
+            names = [person.name for person in people]
+            yield (
+                ("triggers", index, "owner"),
+                f'nobody is named "{trigger.owner}"; {_nearest(trigger.owner, names)}',
+            )
+
+
+def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word[:100], known, n=1, cutoff=0.6)
+    return f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"

@@ -1,0 +1,279 @@
+"""How is the product put together? The composition root: settings -> database -> rooms -> channels.
+
+What takes seconds to import (LangGraph, DeepAgents, the model clients) is loaded beside everything else, so
+the doors open at once: what arrives meanwhile is stored, and starts when the agent is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from pizzabot.agent.limits import Bounds
+from pizzabot.agent.models import label
+from pizzabot.agent.prices import cost_usd
+from pizzabot.approvals.policy import Policy
+from pizzabot.channel import Channel
+from pizzabot.clock import Clock, SystemClock
+from pizzabot.database.connection import Database, open_database
+from pizzabot.database.migrate import migrate
+from pizzabot.doors import Doors
+from pizzabot.engine import sweep
+from pizzabot.engine.engine import Engine, EngineSettings
+from pizzabot.engine.workflows import DbosWorkflows
+from pizzabot.events import Events
+from pizzabot.home import Home
+from pizzabot.outbox.delivery import Delivery
+from pizzabot.people import People
+from pizzabot.reports import Reports
+from pizzabot.settings import Settings
+from pizzabot.skills.catalogue import SkillCatalogue, SkillRoot, builtin_root, discover, listed, readiness
+from pizzabot.tokens import Tokens
+from pizzabot.tools.catalogue import ToolCatalogue
+from pizzabot.tools.config import read_servers
+
+if TYPE_CHECKING:
+    from pizzabot.agent.checkpoints import GroupCommitSaver
+    from pizzabot.agent.graph import Agent
+
+logger = logging.getLogger(__name__)
+CHANNEL_GROUP = "pizzabot.channels"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of a running server that its command line needs."""
+
+    home: Home
+    settings: Settings
+    people: People
+    tokens: Tokens
+    doors: Doors
+    channels: Mapping[str, Channel]
+    tools: ToolCatalogue
+    skills: SkillCatalogue
+
+
+_Load = Callable[[AsyncExitStack], Coroutine[Any, Any, "tuple[Agent, GroupCommitSaver]"]]
+
+
+class _Heavy:
+    """The agent and its checkpoints, loaded in the background; whoever needs them waits for them."""
+
+    def __init__(self, load: _Load) -> None:
+        self._stack = AsyncExitStack()
+        self._task = asyncio.create_task(load(self._stack), name="agent")
+        self._task.add_done_callback(_log_failure)
+
+    async def agent(self) -> Agent:
+        return (await asyncio.shield(self._task))[0]
+
+    async def checkpoints(self) -> GroupCommitSaver:
+        return (await asyncio.shield(self._task))[1]
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await (await self.checkpoints()).adelete_thread(thread_id)
+
+    async def acopy_thread(self, source: str, target: str, upto_checkpoint_id: str | None = None) -> None:
+        await (await self.checkpoints()).acopy_thread(source, target, upto_checkpoint_id)
+
+    async def alist(
+        self, config: Any, *, filter: dict[str, Any] | None = None, limit: int | None = None
+    ) -> AsyncIterator[Any]:
+        async for found in (await self.checkpoints()).alist(config, filter=filter, limit=limit):
+            yield found
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._stack.aclose()
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("the agent could not be loaded", exc_info=error)
+
+
+@dataclass(frozen=True, slots=True)
+class _House:
+    """Skills and servers as reports show them."""
+
+    catalogue: SkillCatalogue
+    tools: ToolCatalogue
+
+    def skills(self) -> list[dict[str, Any]]:
+        tools = self.tools.tools()
+        states = {state.name: state.state for state in self.tools.states()}
+        return [listed(skill, readiness(skill, tools, states)) for skill in self.catalogue.skills]
+
+    def servers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": state.name,
+                "transport": state.transport,
+                "state": state.state,
+                "tools": [{"name": t.name, "read_only": t.read_only} for t in state.tools],
+                "unused": bool(state.tools) and not any(self._used(t.full_name) for t in state.tools),
+                **({"error": state.error} if state.error else {}),
+            }
+            for state in self.tools.states()
+        ]
+
+    def _used(self, full_name: str) -> bool:
+        return any(
+            reference.matches(full_name)
+            for skill in self.catalogue.skills
+            if skill.content is not None and not skill.disabled
+            for reference in skill.content.references
+        )
+
+    def broken(self) -> list[dict[str, Any]]:
+        files: list[tuple[str, int | None, str | None]] = [
+            *((b.file, b.line, b.reason) for b in self.tools.broken),
+            *((str(skill.path), skill.line, skill.reason) for skill in self.catalogue.broken),
+            *((str(folder.file), None, folder.reason) for folder in self.catalogue.unreadable),
+        ]
+        return [
+            {"file": file, "reason": reason} | ({"line": line} if line is not None else {})
+            for file, line, reason in files
+        ]
+
+
+@asynccontextmanager
+async def open_runtime(
+    home: Home, settings: Settings, environ: Mapping[str, str], *, clock: Clock | None = None
+) -> AsyncIterator[Runtime]:
+    """A running server on a locked home; everything is closed again at the end, in reverse order."""
+    clock, started = clock or SystemClock(), time.time()
+    async with AsyncExitStack() as stack:
+        await asyncio.to_thread(migrate, settings.database.url, home.app_database)
+        database = open_database(settings.database.url, home.app_database)
+        stack.callback(database.close)
+        people = settings.directory()
+        tokens = Tokens(home, people)
+        tokens.ensure_owner()
+        events = Events()
+        tools = ToolCatalogue(read_servers(home.mcp_json, environ))
+        skills = discover([SkillRoot(home.skills, "home"), builtin_root()])
+        await tools.start()
+        stack.push_async_callback(tools.stop)
+        tools.on_change.append(lambda: events.publish(_servers_changed()))
+        heavy = _Heavy(
+            lambda stack: _load_agent(stack, home, settings, environ, skills, tools, database, started)
+        )
+        stack.push_async_callback(heavy.close)
+        channels: dict[str, Channel] = {}
+        delivery = Delivery(database, clock, channels)
+        engine = Engine(
+            database=database,
+            clock=clock,
+            people=people,
+            settings=_engine_settings(settings),
+            workflows=DbosWorkflows(home.workflows),
+            agent=heavy.agent,
+            channels=channels,
+            publish=events.publish,
+            delivered=delivery.wake,
+            files=home.attachments,
+        )
+        reports = Reports(
+            database=database,
+            clock=clock,
+            settings=settings,
+            skills=_House(skills, tools),
+            channels=channels,
+            context_of=engine.context_of,
+        )
+        doors = Doors(
+            settings=settings,
+            home=home,
+            people=people,
+            tokens=tokens,
+            database=database,
+            clock=clock,
+            events=events,
+            engine=engine,
+            delivery=delivery,
+            checkpoints=heavy,
+            servers=tools,
+            reports=reports,
+            routes=lambda: [route for channel in channels.values() for route in channel.routes()],
+        )
+        channels.update(load_channels(doors))
+        await delivery.start()
+        stack.push_async_callback(delivery.stop)
+        for channel in channels.values():
+            await channel.start()
+            stack.push_async_callback(channel.stop)
+        await engine.start()
+        stack.push_async_callback(engine.stop)
+        yield Runtime(home, settings, people, tokens, doors, channels, tools, skills)
+
+
+def load_channels(doors: Doors) -> dict[str, Channel]:
+    """Every installed channel that wants to run under these settings, by name."""
+    made: dict[str, Channel] = {}
+    for entry in entry_points(group=CHANNEL_GROUP):
+        channel: Channel | None = entry.load()(doors)
+        if channel is not None:
+            made[channel.name] = channel
+    return made
+
+
+def _engine_settings(settings: Settings) -> EngineSettings:
+    limits, approvals = settings.limits, settings.approvals
+    return EngineSettings(
+        model=settings.model,
+        model_label=label(settings.model),
+        allowance=Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls),
+        worker_tool_calls=limits.worker_tool_calls,
+        parallel_runs=limits.parallel_runs,
+        policy=Policy(approvals.default, approvals.rules, approvals.skills_may_loosen),
+        price=lambda given, made: cost_usd(settings.model, given, made, settings.prices),
+    )
+
+
+async def _load_agent(
+    stack: AsyncExitStack,
+    home: Home,
+    settings: Settings,
+    environ: Mapping[str, str],
+    skills: SkillCatalogue,
+    tools: ToolCatalogue,
+    database: Database,
+    started: float,
+) -> tuple[Agent, GroupCommitSaver]:
+    graph, checkpoints = await asyncio.to_thread(_import_agent)
+    saver = await stack.enter_async_context(checkpoints.open_checkpoints(home.checkpoints))
+    agent = graph.Agent(
+        options=lambda provider: _options(settings, provider),
+        environ=environ,
+        skills=skills,
+        tools=tools,
+        checkpoints=saver,
+    )
+    await sweep.orphans(database, saver, home.attachments, started)
+    return agent, saver
+
+
+def _import_agent() -> tuple[Any, Any]:
+    from pizzabot.agent import checkpoints, graph
+
+    return graph, checkpoints
+
+
+def _options(settings: Settings, provider: str) -> Mapping[str, Any]:
+    table = settings.models.get(provider)
+    return table.arguments() if table is not None else {}
+
+
+def _servers_changed() -> Any:
+    from pizzabot.messages import Event
+
+    return Event("servers")

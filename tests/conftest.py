@@ -1,0 +1,174 @@
+"""What do tests of every room share? A clock that stands still, a database of each kind, and a closed network."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from pizzabot.database.connection import Database, PostgresDatabase, SqliteDatabase, postgres_url
+from pizzabot.database.migrate import migrate
+from pizzabot.ids import new_id
+from tests.fakes.clock import FakeClock
+
+POSTGRES = os.environ.get("PIZZABOT_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+# -- databases -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def _migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("database") / "app.sqlite"
+    migrate("", path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[sa.Engine]:
+    """The PostgreSQL server, to create and drop databases; skips the test when none answers."""
+    engine = sa.create_engine(
+        postgres_url(POSTGRES), isolation_level="AUTOCOMMIT", connect_args={"connect_timeout": 3}
+    )
+    try:
+        with engine.connect():
+            pass
+    except sa.exc.OperationalError:
+        pytest.skip("no PostgreSQL server answers at PIZZABOT_TEST_POSTGRES")
+    yield engine
+    engine.dispose()
+
+
+def _create(server: sa.Engine) -> str:
+    name = f"pizzabot_test_{new_id().replace('-', '')}"
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    return POSTGRES.rpartition("/")[0] + f"/{name}"
+
+
+def _drop(server: sa.Engine, url: str) -> None:
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def _migrated_url(_server: sa.Engine) -> Iterator[str]:
+    """One migrated PostgreSQL database for the whole session; each test leaves it empty."""
+    url = _create(_server)
+    migrate(url, Path())
+    yield url
+    _drop(_server, url)
+
+
+@pytest.fixture
+def empty_postgres(_server: sa.Engine) -> Iterator[str]:
+    """The URL of a PostgreSQL database without any table."""
+    url = _create(_server)
+    yield url
+    _drop(_server, url)
+
+
+@pytest.fixture(scope="session")
+def _cleaner(_migrated_url: str) -> Iterator[Callable[[], None]]:
+    engine = sa.create_engine(postgres_url(_migrated_url))
+    with engine.connect() as connection:
+        names = [name for name in sa.inspect(connection).get_table_names() if name != "alembic_version"]
+
+    def clean() -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"TRUNCATE {', '.join(names)} RESTART IDENTITY CASCADE")
+
+    yield clean
+    engine.dispose()
+
+
+@pytest.fixture
+def sqlite_path(_migrated_file: Path, tmp_path: Path) -> Path:
+    """A migrated SQLite file of the test's own."""
+    return Path(shutil.copy(_migrated_file, tmp_path / "app.sqlite"))
+
+
+@pytest.fixture
+def sqlite_database(sqlite_path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(sqlite_path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def postgres_database(_migrated_url: str, _cleaner: Callable[[], None]) -> Iterator[PostgresDatabase]:
+    database = PostgresDatabase(_migrated_url)
+    yield database
+    database.close()
+    _cleaner()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """An empty, migrated database: the test runs once on each kind."""
+    found: Database = request.getfixturevalue(
+        "sqlite_database" if request.param == "sqlite" else "postgres_database"
+    )
+    return found
+
+
+# -- the network -----------------------------------------------------------------------------------------
+
+
+def _is_here(host: str) -> bool:
+    if host in ("", "localhost", "localhost.localdomain", "ip6-localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+class NetworkIsClosed(OSError):
+    """A test tried to leave this machine."""
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that connects to, or looks up, anything but this machine, even where the error is handled."""
+    tried: list[str] = []
+
+    def refuse(host: object) -> None:
+        text = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host or "")
+        if not _is_here(text):
+            tried.append(text)
+            raise NetworkIsClosed(f"tests stay on this machine, and this one asked for {text}")
+
+    def guarded(original: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family in (socket.AF_INET, socket.AF_INET6):
+                refuse(address[0])
+            return original(self, address)
+
+        return connect
+
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
+        refuse(host)
+        return look_up(host, *args, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded(socket.socket.connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded(socket.socket.connect_ex))
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield
+    if tried:
+        pytest.fail(f"the test asked for {', '.join(tried)}; tests stay on this machine")
