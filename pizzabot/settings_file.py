@@ -24,6 +24,7 @@ _KEY = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
 _HEADER = re.compile(rf"[ \t]*(\[\[?)[ \t]*({_KEY})[ \t]*\]\]?[ \t]*(?:#.*)?")
 _ASSIGNMENT = re.compile(rf"[ \t]*({_KEY})[ \t]*=")
 _TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*')
+_ENDLESS_KEY = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_-]+[ \t]*\.[ \t]*){40}")  # quadratic in tomllib
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{")
 _ENV_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
 _ENV_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
@@ -60,15 +61,18 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
     Raises:
         ConfigError: with the line, when the text is not TOML or nested beyond reason.
     """
+    too_deep = ConfigError(str(path), f"is nested more than {_DEEPEST} levels deep; no setting needs that")
+    if _ENDLESS_KEY.search(text):
+        raise too_deep
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         problem, line = _without_place(str(error))
         raise ConfigError(str(path), f"is not valid TOML: {problem}", line=line) from error
     except RecursionError as error:
-        raise ConfigError(str(path), "is nested too deeply; no setting needs that") from error
+        raise too_deep from error
     if _deeper_than(tree, _DEEPEST):
-        raise ConfigError(str(path), f"is nested more than {_DEEPEST} levels deep; no setting needs that")
+        raise too_deep
     return tree
 
 

@@ -16,6 +16,8 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from pizzabot.agent import context
@@ -39,6 +41,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
     def __init__(self, worker: str | None, wait: Callable[[float], Awaitable[None]] = sleep) -> None:
         super().__init__()
         self._worker, self._wait = worker, wait
+        self._rendered: dict[tuple[str, str], dict[str, Any]] = {}
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         run = context.current.get()
@@ -65,7 +68,19 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         if self._worker is not None and tool_calls_made(request.messages) >= run.worker_tool_calls:
             hints.append("You have used all your tool calls. Answer now with what you found, without tools.")
             request = request.override(tools=[])
-        return request.override(system_message=_add(request.system_message, "\n".join(hints)))
+        return request.override(
+            system_message=_add(request.system_message, "\n".join(hints)),
+            tools=[self._render(tool) for tool in request.tools],
+        )
+
+    def _render(self, tool: BaseTool | dict[str, Any]) -> dict[str, Any]:
+        """The tool as providers take it, rendered once: the schemas cost more than the rest of a call."""
+        if isinstance(tool, dict):
+            return tool
+        key = (tool.name, tool.description)
+        if key not in self._rendered:
+            self._rendered[key] = convert_to_openai_tool(tool)
+        return self._rendered[key]
 
     async def _try(self, run: RunContext, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         for tried in range(1, MAX_TRIES + 1):

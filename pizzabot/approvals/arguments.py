@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from pizzabot.audit import canonical_json
 from pizzabot.messages import Args
@@ -30,11 +33,25 @@ def problems(args: Any, schema: Mapping[str, Any]) -> list[dict[str, str]]:
     """
     if not isinstance(args, dict):
         return [{"path": "", "message": "arguments are an object with one field per argument"}]
-    validator = validator_for(schema, default=Draft202012Validator)(dict(schema))
-    errors = sorted(
-        validator.iter_errors(args), key=lambda error: [str(part) for part in error.absolute_path]
-    )
+    try:
+        canonical_json(args)
+    except (ValueError, RecursionError) as error:
+        return [{"path": "", "message": f"arguments are not JSON: {error}"}]
+    try:
+        errors = _errors(args, dict(schema))
+    except (SchemaError, Unresolvable, RecursionError, re.error) as error:
+        # What cannot be checked is not run.
+        return [{"path": "", "message": f"the tool's own schema cannot be used ({type(error).__name__})"}]
     return [{"path": _pointer(error), "message": _plain(error)} for error in errors[:_MAX_PROBLEMS]]
+
+
+def _errors(args: Any, schema: dict[str, Any]) -> list[ValidationError]:
+    named = schema if isinstance(schema.get("$schema", ""), str) else {}
+    kind = validator_for(named, default=Draft202012Validator)
+    kind.check_schema(schema)
+    # An empty registry: what a schema refers to elsewhere is never fetched.
+    found = kind(schema, registry=Registry()).iter_errors(args)
+    return sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
 
 
 def _pointer(error: ValidationError) -> str:

@@ -18,7 +18,7 @@ from pizzabot import audit
 from pizzabot.approvals import arguments, store
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
-from pizzabot.inbox.intake import check_text
+from pizzabot.inbox.intake import check_text, storable
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, may_decide, may_see
@@ -49,7 +49,7 @@ def seen_action(connection: sa.Connection, action_id: str, person: Person) -> tu
     Raises:
         NotFound: no such action, or not for this person: the same words for both.
     """
-    action = store.get(connection, action_id)
+    action = store.get(connection, action_id) if storable(action_id) else None
     thread = threads.get(connection, action.thread_id) if action else None
     if action is None or thread is None or not _sees(person, thread, action):
         raise NotFound("There is no such action.")

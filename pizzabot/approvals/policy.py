@@ -60,7 +60,7 @@ class Policy:
         approvers = tuple(rule.approvers) if rule else ()
         operator = self._operator_decisions(rule, read_only=read_only)
         if skill is None:
-            return Gate(operator, approvers) if operator else None
+            return Gate(operator, approvers) if operator is not None else None
         if not skill.ask:
             loosened = operator is None or self.skills_may_loosen
             return None if loosened else Gate(operator or (), approvers)

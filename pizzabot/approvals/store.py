@@ -174,6 +174,8 @@ def withdraw(connection: sa.Connection, thread_id: str) -> list[Action]:
 
 def count_pending(connection: sa.Connection, thread_id: str) -> None:
     """Store on the thread how many of its actions wait."""
+    # First the row, then the count: of two at once the second must count what the first one stored.
+    connection.execute(sa.select(threads.c.id).where(threads.c.id == thread_id).with_for_update())
     pending = (
         sa.select(sa.func.count())
         .select_from(actions)

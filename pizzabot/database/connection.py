@@ -1,9 +1,10 @@
 """How does code reach the database? `await database.write(work)` and `await database.read(work)`.
 
 `work` is a function of one SQLAlchemy connection. It runs in a thread, inside a transaction, and must not
-keep the connection. SQLite has one writer by nature: here that is one thread, and all that waits for it shares
-one COMMIT (group commit), each piece of work in its own savepoint. So a write costs a fraction of an fsync
-under load, and one failing piece harms no other. PostgreSQL runs each piece in its own transaction.
+keep the connection. SQLite has one writer by nature: here that is one thread, and all that waits for it
+shares one COMMIT (group commit), each piece of work in its own savepoint. So a write costs a fraction of an
+fsync under load, and one failing piece harms no other. PostgreSQL runs each piece in its own transaction,
+again when the server undid it for another's sake: so `work` changes nothing but rows.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ Work = Callable[[sa.Connection], T]
 _BATCH = 500
 _READERS = 3
 _BUSY_MILLISECONDS = 30_000
+_CLOSED = "The database is closed; start the server again."
+_TRIES = 5
+_REPEATABLE = ("40001", "40P01")  # PostgreSQL undid one of two that were in each other's way
 
 
 class DatabaseClosed(PizzaBotError):
@@ -94,7 +98,8 @@ class SqliteDatabase:
         self._writer_engine = sqlite_engine(path)
         self._reader_engine = sqlite_engine(path, read_only=True)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._closed = threading.Lock()  # held for ever once closed
+        self._gate = threading.Lock()  # nothing is queued behind the end of the queue
+        self._closed = False
         self._local = threading.local()
         self._reader_connections: list[sa.Connection] = []
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="database-reader")
@@ -106,15 +111,16 @@ class SqliteDatabase:
 
     def submit(self, work: Work[T]) -> Future[T]:
         """Queue `work` from any thread; the future ends after the commit."""
-        if self._closed.locked():
-            raise DatabaseClosed("The database is closed; start the server again.")
         item = _Item(work)
-        self._queue.put(item)
+        with self._gate:
+            if self._closed:
+                raise DatabaseClosed(_CLOSED)
+            self._queue.put(item)
         return item.done
 
     async def read(self, work: Work[T]) -> T:
-        if self._closed.locked():
-            raise DatabaseClosed("The database is closed; start the server again.")
+        if self._closed:
+            raise DatabaseClosed(_CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Work[T]) -> T:
@@ -148,9 +154,11 @@ class SqliteDatabase:
         return batch, True
 
     def close(self) -> None:
-        if not self._closed.acquire(blocking=False):
-            return
-        self._queue.put(None)
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
         self._writer.join()
         self._readers.shutdown()
         for connection in self._reader_connections:
@@ -161,12 +169,14 @@ class SqliteDatabase:
 
 def commit_together(connection: sa.Connection, batch: list[_Item]) -> None:
     """Run every item in its own savepoint of one transaction; each future ends after the commit."""
+    # From here on a caller can no longer cancel an item, so its future can be ended.
+    batch = [item for item in batch if item.done.set_running_or_notify_cancel()]
     outcomes: list[tuple[_Item, Any, BaseException | None]] = []
     try:
         with connection.begin():
             for item in batch:
                 outcomes.append(_run_in_savepoint(connection, item))
-    except Exception as error:  # noqa: BLE001 - disk full, I/O: nothing of the batch is stored, all are told
+    except BaseException as error:  # noqa: BLE001 - disk full, I/O: nothing of the batch is stored, all are told
         logger.error("commit of %d writes failed: %s", len(batch), error)
         for item in batch:
             item.done.set_exception(error)
@@ -183,7 +193,7 @@ def _run_in_savepoint(connection: sa.Connection, item: _Item) -> tuple[_Item, An
     connection.exec_driver_sql("SAVEPOINT item")
     try:
         result = item.work(connection)
-    except Exception as error:  # noqa: BLE001 - handed to the one who asked
+    except BaseException as error:  # noqa: BLE001 - handed to the one who asked
         connection.exec_driver_sql("ROLLBACK TO item")
         connection.exec_driver_sql("RELEASE item")
         return item, None, error
@@ -192,28 +202,47 @@ def _run_in_savepoint(connection: sa.Connection, item: _Item) -> tuple[_Item, An
 
 
 class PostgresDatabase:
-    """A PostgreSQL database: each piece of work in its own transaction, on a small pool."""
+    """A PostgreSQL database: each piece of work in its own transaction, on a small pool.
+
+    Of two pieces that wait for each other's rows the server undoes one; it is run again.
+    """
 
     dialect = "postgresql"
 
     def __init__(self, url: str) -> None:
         self._engine = sa.create_engine(postgres_url(url), pool_size=10, pool_pre_ping=True)
+        self._snapshots = self._engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
         self._threads = ThreadPoolExecutor(10, thread_name_prefix="database")
+        self._closed = False
 
     async def write(self, work: Work[T]) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._threads, self._transact, work)
-        return await asyncio.shield(future)
+        return await asyncio.shield(self._run(self._engine, work))
 
     async def read(self, work: Work[T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._transact, work)
+        return await self._run(self._snapshots, work)
 
-    def _transact(self, work: Work[T]) -> T:
-        with self._engine.begin() as connection:
-            return work(connection)
+    def _run(self, engine: sa.Engine, work: Work[T]) -> asyncio.Future[T]:
+        if self._closed:
+            raise DatabaseClosed(_CLOSED)
+        return asyncio.get_running_loop().run_in_executor(self._threads, _transact, engine, work)
 
     def close(self) -> None:
+        self._closed = True
         self._threads.shutdown()
         self._engine.dispose()
+
+
+def _transact(engine: sa.Engine, work: Work[T]) -> T:
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        except sa.exc.OperationalError as error:
+            if not tries_left or getattr(error.orig, "sqlstate", None) not in _REPEATABLE:
+                raise
+    raise AssertionError("unreachable")
 
 
 def postgres_url(url: str) -> str:

@@ -44,6 +44,8 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# Text that is looked up by its beginning: compared by code points, whatever the server's locale.
+_Plain = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _thread_key(**options: Any) -> sa.Column[str]:
@@ -178,7 +180,7 @@ actions = sa.Table(
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
     # Which question of the graph this is: asking again finds the row instead of making another.
-    sa.Column("question", sa.Text, nullable=False, unique=True),
+    sa.Column("question", _Plain, nullable=False, unique=True),
     _thread_key(nullable=False, index=True),
     sa.Column("run_id", sa.Text, nullable=False, index=True),
     sa.Column("kind", sa.Text, nullable=False),
@@ -336,7 +338,8 @@ audit = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# Full text: the places where the two databases differ are here and in inbox.search.
+# Full text: the places where the two databases differ are here and in inbox.pages.
+PUNCTUATION = "!#$&()*+,-./:;<=>?@[]^_`{|}~"
 _FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE messages_fts USING fts5("
@@ -350,8 +353,9 @@ _FULL_TEXT = {
         "INSERT INTO messages_fts(rowid, text) VALUES (new.seq, new.text); END",
     ),
     "postgresql": (
-        "ALTER TABLE messages ADD COLUMN words tsvector "
-        "GENERATED ALWAYS AS (to_tsvector('simple', left(text, 200000))) STORED",
+        # Without punctuation: PostgreSQL would keep "INV-42", 3.14 and host names in one piece.
+        "ALTER TABLE messages ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('simple', "
+        f"translate(left(text, 200000), '{PUNCTUATION}', '{' ' * len(PUNCTUATION)}'))) STORED",
         "CREATE INDEX messages_words ON messages USING gin (words)",
     ),
 }

@@ -30,6 +30,7 @@ MAX_TITLE = 200
 MAX_ATTACHMENTS = 20
 MAX_ATTACHMENT_BYTES = 25 * 1024 * 1024
 MAX_KEY = 512
+MAX_ADDRESS = 2_000
 
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
@@ -46,12 +47,21 @@ def check(message: InboundMessage) -> None:
         raise Invalid("The message is empty; write what should be done.", code="empty_message")
     if message.title is not None:
         check_text(message.title, "title", MAX_TITLE)
-    if message.key is not None and not 0 < len(message.key) <= MAX_KEY:
-        raise Invalid(f"An Idempotency-Key has 1 to {MAX_KEY} characters.", code="invalid_key")
+    if message.key is not None and not (0 < len(message.key) <= MAX_KEY and storable(message.key)):
+        raise Invalid(
+            f"An Idempotency-Key has 1 to {MAX_KEY} characters, none of them NUL.", code="invalid_key"
+        )
+    if message.address is not None:
+        check_text(message.address, "address", MAX_ADDRESS)
     if len(message.attachments) > MAX_ATTACHMENTS:
         raise Invalid(f"At most {MAX_ATTACHMENTS} files come with one message.", code="too_many_attachments")
     for attachment in message.attachments:
         _check_attachment(attachment)
+
+
+def storable(text: str) -> bool:
+    """Whether both databases can hold, or be asked for, this text."""
+    return _NOT_STORABLE.search(text) is None
 
 
 def check_text(text: str, field: str, limit: int) -> None:
@@ -61,7 +71,7 @@ def check_text(text: str, field: str, limit: int) -> None:
             f"{field} has {len(text):,} characters; at most {limit:,} are taken. Attach a file instead.",
             code="text_too_long",
         )
-    if _NOT_STORABLE.search(text):
+    if not storable(text):
         raise Invalid(
             f"{field} holds a NUL character or half a surrogate pair; remove it.", code="invalid_text"
         )
@@ -111,6 +121,7 @@ def accept(
     allowance: Mapping[str, Any],
 ) -> Accepted:
     """Store a checked message and, when its thread is idle, the run that takes it."""
+    _one_at_a_time(connection, message)
     if message.key is not None and (known := _known(connection, message.key)) is not None:
         return known
     thread_id = _thread_for(connection, message, now)
@@ -157,6 +168,18 @@ def accept(
         data={"message": seq, "run": run_id, "held": held, "key": message.key},
     )
     return Accepted(thread_id, run_id, str(seq), held)
+
+
+def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:
+    """On PostgreSQL a second copy, or a second message to a new place, waits for the first one's commit."""
+    if connection.dialect.name != "postgresql":
+        return
+    names = [f"key/{message.key}"] if message.key is not None else []
+    if message.address is not None:
+        names.append(f"address/{message.channel}/{message.address}")
+    for name in names:
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
 
 def _known(connection: sa.Connection, key: str) -> Accepted | None:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from pizzabot.database.schema import action_approvers, from_microseconds, threads, to_microseconds
 from pizzabot.errors import Invalid
+from pizzabot.inbox.intake import storable
 from pizzabot.inbox.threads import Thread, thread_of
 from pizzabot.people import Person
 
@@ -44,6 +45,8 @@ def visible_to(person: Person) -> sa.ColumnElement[bool]:
 
 def visible_thread(connection: sa.Connection, thread_id: str, person: Person) -> Thread | None:
     """The thread, when it exists and the person may see it."""
+    if not storable(thread_id):
+        return None
     row = connection.execute(sa.select(threads).where(threads.c.id == thread_id, visible_to(person))).first()
     return thread_of(row) if row else None
 
@@ -78,6 +81,8 @@ def page(
     wanted = search_words(words)
     if wanted:
         return _search(connection, person, view, wanted, limit, cursor)
+    if words.strip():
+        return Page((), None)  # only signs: nothing is stored that could be found by them
     query = (
         sa.select(threads)
         .where(_in_view(view), visible_to(person))
@@ -100,7 +105,7 @@ def page(
 
 
 def _parse_cursor(cursor: str) -> tuple[Any, str]:
-    match = re.fullmatch(r"(\d{1,18})\.([0-9a-f-]{36})", cursor)
+    match = re.fullmatch(r"([0-9]{1,17})\.([0-9a-f-]{36})", cursor)  # 17 digits: the year 5138
     if match is None:
         raise Invalid("This cursor is not one of ours; start from the first page.", code="invalid_cursor")
     return from_microseconds(int(match[1])), match[2]
@@ -109,7 +114,7 @@ def _parse_cursor(cursor: str) -> tuple[Any, str]:
 def search_words(text: str) -> list[str]:
     """The words of a search: letters and digits only, so that no query syntax can slip in."""
     folded = unicodedata.normalize("NFKC", text).replace("\x00", " ")
-    return re.findall(r"\w+", folded)[:_MAX_WORDS]
+    return re.findall(r"[^\W_]+", folded)[:_MAX_WORDS]
 
 
 def _search(
@@ -119,20 +124,20 @@ def _search(
 
     The full-text index is walked from the newest row; a thread is shown at its first hit only.
     """
-    below = _parse_search_cursor(cursor)
+    start = below = _parse_search_cursor(cursor)
     found: dict[str, int] = {}
+    earlier: set[str] = set()  # a newer hit than the cursor's: on an earlier page already
     while len(found) <= limit:
         hits = _hits(connection, words, below, limit * 4)
         if not hits:
             break
         below = hits[-1].seq
-        fresh = _shown(connection, person, view, {h.thread_id for h in hits} - found.keys())
+        fresh = _shown(connection, person, view, {h.thread_id for h in hits} - found.keys() - earlier)
+        if start is not None:
+            earlier |= {i for i in fresh if _newer_hit(connection, words, i, start)}
         for hit in hits:
-            if hit.thread_id in fresh and hit.thread_id not in found:
-                # A newer hit than the cursor's was on an earlier page already.
-                if cursor and _newer_hit(connection, words, hit.thread_id, _parse_search_cursor(cursor)):
-                    continue
-                found[hit.thread_id] = hit.seq
+            if hit.thread_id in fresh - earlier:
+                found.setdefault(hit.thread_id, hit.seq)
     chosen = list(found.items())[:limit]
     rows = {t.id: t for t in _load(connection, [thread_id for thread_id, _ in chosen])}
     more = len(found) > limit
@@ -142,7 +147,7 @@ def _search(
 def _parse_search_cursor(cursor: str | None) -> int | None:
     if not cursor:
         return None
-    match = re.fullmatch(r"s(\d{1,18})", cursor)
+    match = re.fullmatch(r"s([0-9]{1,18})", cursor)
     if match is None:
         raise Invalid(
             "This cursor does not belong to this search; start from the first page.", code="invalid_cursor"
@@ -176,7 +181,7 @@ def _hits(connection: sa.Connection, words: list[str], below: int | None, limit:
     return list(connection.execute(sa.text(sql), values))
 
 
-def _newer_hit(connection: sa.Connection, words: list[str], thread_id: str, from_seq: int | None) -> bool:
+def _newer_hit(connection: sa.Connection, words: list[str], thread_id: str, from_seq: int) -> bool:
     condition, query = _match(connection, words)
     sql = f"SELECT 1 FROM messages WHERE thread_id = :thread AND seq >= :seq AND {condition} LIMIT 1"
     return (

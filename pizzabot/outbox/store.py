@@ -103,27 +103,37 @@ def take(
 ) -> list[OutboxRow]:
     """Due rows, oldest first, at most one per address, none for addresses that are being served.
 
-    One at a time per address keeps the order in which things were said.
+    The oldest open row of an address goes first, also while it waits for its next try: that keeps the order
+    in which things were said.
     """
     query = (
         sa.select(outbox)
-        .where(outbox.c.state.in_(("pending", "unknown")), outbox.c.due_at <= now)
+        .where(_next_in_line(busy), outbox.c.due_at <= now)
         .order_by(outbox.c.due_at, outbox.c.id)
-        .limit(limit * 4)
+        .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    taken: list[OutboxRow] = []
-    addresses = set(busy)
-    for row in connection.execute(query):
-        if len(taken) < limit and (row.channel, row.address) not in addresses:
-            addresses.add((row.channel, row.address))
-            taken.append(_row(row))
+    taken = [_row(row) for row in connection.execute(query)]
     if taken:
         ids = [row.id for row in taken]
         connection.execute(
             sa.update(outbox).where(outbox.c.id.in_(ids)).values(state="sending", tries=outbox.c.tries + 1)
         )
     return taken
+
+
+def _next_in_line(busy: Sequence[tuple[str, str]]) -> sa.ColumnElement[bool]:
+    first = (
+        sa.select(sa.func.min(outbox.c.id))
+        .where(outbox.c.state.in_(OPEN_STATES))
+        .group_by(outbox.c.channel, outbox.c.address)
+    )
+    served = [sa.and_(outbox.c.channel == channel, outbox.c.address == address) for channel, address in busy]
+    return sa.and_(
+        outbox.c.state.in_(("pending", "unknown")),
+        outbox.c.id.in_(first),
+        sa.not_(sa.or_(sa.false(), *served)),
+    )
 
 
 def _row(row: Any) -> OutboxRow:
@@ -134,9 +144,11 @@ def sent(
     connection: sa.Connection, row: OutboxRow, external_id: str, shown_state: str | None, now: datetime
 ) -> None:
     """The item arrived as `external_id`; remember the copy so that it can be repainted."""
-    connection.execute(
+    told = connection.execute(
         sa.update(outbox).where(outbox.c.id == row.id).values(state="sent", sent_at=now, error=None)
     )
+    if told.rowcount == 0:
+        return  # the thread was deleted meanwhile
     values = {
         "thread_id": row.thread_id,
         "action_id": row.action_id,
@@ -178,14 +190,7 @@ def recover(connection: sa.Connection, now: datetime) -> int:
 
 def next_due(connection: sa.Connection, busy: Sequence[tuple[str, str]]) -> datetime | None:
     """When the next row is due whose address is not being served; None when nothing waits."""
-    query = (
-        sa.select(outbox.c.due_at)
-        .where(outbox.c.state.in_(("pending", "unknown")))
-        .order_by(outbox.c.due_at)
-        .limit(1)
-    )
-    for channel, address in busy:
-        query = query.where(sa.not_(sa.and_(outbox.c.channel == channel, outbox.c.address == address)))
+    query = sa.select(outbox.c.due_at).where(_next_in_line(busy)).order_by(outbox.c.due_at).limit(1)
     return connection.execute(query).scalar()
 
 

@@ -36,7 +36,9 @@ def _sqlite_statements(path: Path) -> dict[str, str]:
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     connection.close()
-    return {name: re.sub(r"\s+", " ", sql).replace("( ", "(") for name, sql in rows if name != "alembic_version"}
+    return {
+        name: re.sub(r"\s+", " ", sql).replace("( ", "(") for name, sql in rows if name != "alembic_version"
+    }
 
 
 def test_an_empty_sqlite_file_gets_exactly_the_tables_of_the_metadata(tmp_path: Path) -> None:

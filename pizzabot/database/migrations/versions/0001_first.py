@@ -9,7 +9,7 @@ revision = "0001"
 down_revision = None
 
 _SEQUENCE = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-
+_PLAIN = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 _FULL_TEXT_SQLITE = (
     "CREATE VIRTUAL TABLE messages_fts USING fts5(text, content='messages', content_rowid='seq', "
@@ -25,7 +25,8 @@ _FULL_TEXT_SQLITE = (
 
 _FULL_TEXT_POSTGRESQL = (
     "ALTER TABLE messages ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('simple', "
-    "left(text, 200000))) STORED",
+    "translate(left(text, 200000), '!#$&()*+,-./:;<=>?@[]^_`{|}~', '                            '))) "
+    "STORED",
     "CREATE INDEX messages_words ON messages USING gin (words)",
 )
 
@@ -192,7 +193,7 @@ def _actions() -> None:
     op.create_table(
         "actions",
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("question", sa.Text, nullable=False, unique=True),
+        sa.Column("question", _PLAIN, nullable=False, unique=True),
         sa.Column("thread_id", sa.Text, sa.ForeignKey("threads.id", ondelete="CASCADE"), nullable=False),
         sa.Column("run_id", sa.Text, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),

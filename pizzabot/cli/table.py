@@ -1,0 +1,138 @@
+"""Which commands are there, and what does `pizzabot --help` say?
+
+One table for the help, the parser and the test of docs/commands.md. It imports nothing, so that help costs no
+more than starting Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """One command: its words, `module:function` inside `pizzabot.cli`, and what it does in one line."""
+
+    words: str
+    target: str
+    summary: str
+
+
+SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    (
+        "Start",
+        (
+            Command("serve", "serve:serve", "Run the server until it is told to end."),
+            Command("demo", "demo:demo", "Run a server to try things with, offline, with a demo model."),
+            Command("init", "setup:init", "Make a home with a commented pizzabot.toml."),
+            Command("doctor", "doctor:doctor", "Check everything that is configured and say how to cure it."),
+        ),
+    ),
+    (
+        "Work",
+        (
+            Command("ask", "ask:ask", "Hand over a piece of work and wait for the answer."),
+            Command("inbox", "inbox:inbox", "List threads: all, unread, or those that wait for a decision."),
+            Command("show", "inbox:show", "Show a thread: messages, what waits, what was done."),
+            Command("read", "threads:read", "Mark a thread as read."),
+            Command("archive", "threads:archive", "Take a thread out of the inbox."),
+            Command("rename", "threads:rename", "Give a thread another title."),
+            Command("fork", "threads:fork", "Go on from an earlier message in a new thread."),
+            Command("delete", "threads:delete", "Delete a thread with everything in it."),
+        ),
+    ),
+    (
+        "Decide",
+        (
+            Command("approve", "decisions:approve", "Let a tool run with the arguments that are shown."),
+            Command("edit", "decisions:edit", "Let a tool run with changed arguments."),
+            Command("reject", "decisions:reject", "Do not let a tool run."),
+            Command("respond", "decisions:respond", "Answer in place of the tool."),
+            Command("resolve", "decisions:resolve", "Say what became of a call whose outcome is unknown."),
+            Command("reopen", "decisions:reopen", "Make an expired action pending again."),
+        ),
+    ),
+    (
+        "Steer",
+        (
+            Command("stop", "steering:stop", "Stop a thread's run, or everything with --all."),
+            Command("resume", "steering:resume", "Undo stop --all."),
+            Command("retry", "steering:retry", "Go on with a failed or stopped run."),
+        ),
+    ),
+    (
+        "Look after",
+        (
+            Command("status", "house:status", "Show how the server and everything it talks to is."),
+            Command("usage", "house:usage", "Show tokens and dollars for each person and model."),
+            Command("audit", "house:audit", "Show what happened, or verify that nothing was changed."),
+            Command("skills list", "house:skills_list", "List the skills, ready or why not."),
+            Command("skills show", "house:skills_show", "Show one skill."),
+            Command("skills check", "setup:skills_check", "Check a SKILL.md before it is used."),
+            Command("mcp list", "house:mcp_list", "List the MCP servers and how they are."),
+            Command("mcp tools", "house:mcp_tools", "List the tools of one server, or of all."),
+            Command("mcp reconnect", "house:mcp_reconnect", "Connect to an MCP server anew."),
+            Command("backup", "setup:backup", "Copy everything of the home into one file."),
+            Command("restore", "setup:restore", "Fill an empty home from a backup."),
+            Command("migrate", "setup:migrate", "Bring the database to this version's tables."),
+            Command("token", "setup:token", "Print a new API token for a person."),
+            Command("version", "setup:version", "Print the version."),
+        ),
+    ),
+)
+
+GROUPS = {"skills": "Skills: what the agent can be asked to do.", "mcp": "MCP servers: where tools come from."}
+
+_HEAD = """\
+Usage: pizzabot [--home DIR] COMMAND [ARGUMENTS]
+
+An inbox for background AI agents: hand work over, walk away, decide what needs a decision.
+"""
+_FOOT = """\
+Options
+  --home DIR       The home directory; else PIZZABOT_HOME, else ~/.pizzabot. Also after the command.
+  --version        Print the version.
+  --help           Print this, or with a command what that command takes.
+
+Exit codes: 0 done, 1 failed or refused, 2 wrong usage, 3 the server is not running.
+"""
+
+
+def commands() -> Iterator[Command]:
+    """Every command, in the order of the help."""
+    for _, rows in SECTIONS:
+        yield from rows
+
+
+def help_text() -> str:
+    """What `pizzabot --help` prints."""
+    parts = [_HEAD]
+    for title, rows in SECTIONS:
+        lines = "".join(f"  {row.words:<16} {row.summary}\n" for row in rows)
+        parts.append(f"{title}\n{lines}")
+    return "\n".join([*parts, _FOOT])
+
+
+def quick_answer(arguments: Sequence[str]) -> str | None:
+    """The answer to `--help`, `--version` and no argument at all; None when a command has to run."""
+    arguments = home_behind(arguments)
+    if not arguments or arguments[0] in ("--help", "-h"):
+        return help_text()
+    if list(arguments) in (["--version"], ["version"]):
+        from pizzabot import __version__
+
+        return f"pizzabot {__version__}\n"
+    return None
+
+
+def home_behind(arguments: Sequence[str]) -> list[str]:
+    """`--home DIR` before the command moved behind it, where every command knows the option."""
+    words = list(arguments)
+    moved: list[str] = []
+    while words and (words[0] == "--home" or words[0].startswith("--home=")):
+        length = 1 if "=" in words[0] else 2
+        moved, words = words[:length], words[length:]
+    if not moved or not words or words[0].startswith("-"):
+        return words if words else ([] if len(moved) != 1 or "=" in moved[0] else moved)
+    depth = 2 if words[0] in GROUPS else 1
+    return words if len(words) < depth else [*words[:depth], *moved, *words[depth:]]

@@ -1,0 +1,127 @@
+"""How does text from outside look on a terminal, so that it can neither rewrite the screen nor hide anything?"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+SHORT_ID = 6
+
+# Format characters that join letters and emoji; without them whole scripts fall apart. They move nothing.
+_JOINERS = "\u200c\u200d"
+_HIDING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
+
+def visible(text: str, *, body: bool = False) -> str:
+    r"""`text` with control, ANSI, bidi and other unseen characters written out, as in `\x1b` and `\u202e`.
+
+    The body of a message keeps its line breaks and tabs; everything else becomes one line.
+    """
+    if body:
+        text = text.replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    kept = _JOINERS + ("\n\t" if body else "")
+    return "".join(c if c in kept or not _hides(c) else _written_out(c) for c in text)
+
+
+def _hides(character: str) -> bool:
+    return unicodedata.category(character) in _HIDING
+
+
+def _written_out(character: str) -> str:
+    named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}.get(character)
+    if named is not None:
+        return named
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def shortened(text: str, length: int) -> str:
+    """One visible line of at most `length` characters, for lists; a cut shows as an ellipsis."""
+    line = visible(" ".join(text[: length * 4].split()))
+    return line if len(line) <= length and len(text) <= length * 4 else line[: length - 1] + "…"
+
+
+def short(identifier: str) -> str:
+    """The end of an id, which commands take in place of the whole."""
+    return visible(identifier)[-SHORT_ID:]
+
+
+def shown_value(value: Any) -> str:
+    """An argument on one line: text stands plain unless it would read as something else, the rest is JSON."""
+    if isinstance(value, str) and _is_plain(value):
+        return visible(value)
+    return visible(json.dumps(value, ensure_ascii=False))
+
+
+def _is_plain(text: str) -> bool:
+    if not text or text != text.strip() or text[0] in "\"'[{" or "\n" in text:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def shown_args(args: Mapping[str, Any], indent: str = "  ") -> list[str]:
+    """Every argument in full, one a line; the lines of a long text stand behind a bar, which no text can fake."""
+    width = min(max((len(visible(name)) for name in args), default=0), 24)
+    lines: list[str] = []
+    for name, value in args.items():
+        label = f"{indent}{visible(name):<{width}}  "
+        if isinstance(value, str) and "\n" in value:
+            rest = " " * len(label)
+            parts = visible(value, body=True).split("\n")
+            lines += [f"{label if i == 0 else rest}│ {part}" for i, part in enumerate(parts)]
+        else:
+            lines.append(label + shown_value(value))
+    return lines
+
+
+def parsed_time(text: str | None) -> datetime | None:
+    """A time of the API; None when there is none or it is not one."""
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def ago(moment: datetime | None, now: datetime, zone: ZoneInfo) -> str:
+    """A time in a list: relative while it is near, then the date in the person's zone."""
+    if moment is None:
+        return ""
+    passed = now - moment
+    if passed < timedelta(minutes=1):
+        return "now"
+    if passed < timedelta(hours=1):
+        return f"{passed // timedelta(minutes=1)} min ago"
+    if passed < timedelta(days=1):
+        return f"{passed // timedelta(hours=1)} h ago"
+    if passed < timedelta(days=7):
+        return f"{passed.days} d ago"
+    return f"{moment.astimezone(zone):%Y-%m-%d}"
+
+
+def at(moment: datetime | None, zone: ZoneInfo) -> str:
+    """A time in full, in the person's zone."""
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}" if moment is not None else ""
+
+
+def took(milliseconds: float | None) -> str:
+    """How long something lasted, short: 340 ms, 2.1 s, 3 min 20 s."""
+    if milliseconds is None:
+        return ""
+    seconds = milliseconds / 1000
+    if seconds < 1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
