@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy as sa
@@ -50,6 +52,15 @@ class Servers(Protocol):
     """What steering MCP servers needs."""
 
     async def reconnect(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An attachment on disk; `filename` is untrusted text, `path` is ours."""
+
+    filename: str
+    media_type: str
+    path: Path
 
 
 class Doors:
@@ -156,6 +167,15 @@ class Doors:
             raise NotFound("There is no such thread.")
         return thread
 
+    async def attachment(self, thread_id: str, attachment_id: str, person: Person) -> StoredFile:
+        """A file of a thread that the person may see; its place comes from the row, never from its name."""
+        await self.thread(thread_id, person)
+        rows = await self._database.read(lambda c: threads.attachments_of(c, thread_id))
+        row = next((row for row in rows if row.id == attachment_id), None)
+        if row is None or not await asyncio.to_thread((self._home.attachments / row.id).is_file):
+            raise NotFound("There is no such attachment.")
+        return StoredFile(row.filename, row.media_type, self._home.attachments / row.id)
+
     async def change_thread(
         self,
         thread_id: str,
@@ -197,7 +217,7 @@ class Doors:
         await self._checkpoints.adelete_thread(thread_id)
         for name in files:
             await asyncio.to_thread((self._home.attachments / name).unlink, missing_ok=True)
-        self.events.publish(Event("thread", thread_id, {"deleted": True}))
+        self.events.publish(Event("thread", thread_id, {"deleted": True, "owner": thread.owner}))
 
     def _only_owner(self, thread: threads.Thread, person: Person, what: str) -> None:
         if thread.owner.casefold() != person.name.casefold() and not may_administer(person):

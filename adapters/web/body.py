@@ -51,7 +51,7 @@ async def read_body(
                 deadline.reschedule(started + patience_seconds + len(body) / _SLOWEST_BYTES_PER_SECOND)
     except TimeoutError as error:
         raise TooSlow(
-            f"The body did not arrive within {patience_seconds:.0f} s; check the connection and send it again."
+            f"The body did not arrive within {patience_seconds:.0f} s; send it again on a better line."
         ) from error
     return bytes(body)
 
@@ -67,5 +67,5 @@ def _check_declared(length: str | None, limit_bytes: int) -> None:
 
 def _too_large(limit_bytes: int) -> TooLarge:
     return TooLarge(
-        f"The body is larger than {limit_bytes:,} bytes, the most that is taken here; send less, or files one by one."
+        f"The body is larger than {limit_bytes:,} bytes, the most that is taken here; send less at once."
     )

@@ -1,15 +1,15 @@
 """Which requests does HTTP itself refuse? The statuses that the core has no reason to know.
 
-    Refused (pizzabot.errors)
-    ├── BadBody               400  not what the content type says it is
-    ├── Unauthorized          401  no token, or not one of ours (RFC 6750)
-    ├── ForeignOrigin         403  sent by a page of somebody else
-    ├── NoSuchPath            404
-    ├── MethodNotAllowed      405
-    ├── TooSlow               408
-    ├── TooLarge              413
-    ├── UnsupportedMediaType  415
-    └── ForeignHost           421  asked for under a name that is not ours (RFC 9110, 15.5.20)
+Refused (pizzabot.errors)
+├── BadBody               400  not what the content type says it is
+├── Unauthorized          401  no token, or not one of ours (RFC 6750)
+├── ForeignOrigin         403  sent by a page of somebody else
+├── NoSuchPath            404
+├── MethodNotAllowed      405
+├── TooSlow               408
+├── TooLarge              413
+├── UnsupportedMediaType  415
+└── ForeignHost           421  asked for under a name that is not ours (RFC 9110, 15.5.20)
 """
 
 from __future__ import annotations

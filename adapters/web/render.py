@@ -1,6 +1,6 @@
 """How do values look on the wire? JSON bodies, errors and safe file names. Pure.
 
-    {"error": {"code": "invalid_args", "message": "…", "errors": [{"path": "/amount", "message": "…"}]}}
+{"error": {"code": "invalid_args", "message": "…", "errors": [{"path": "/amount", "message": "…"}]}}
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         run.check_stop()
         if run.refused:
             return ModelResponse(result=[AIMessage(self._ending(request.messages))])
-        if (name := run.limit_reached("run_seconds", "model_calls")) is not None:
+        if (name := run.reserve("model_calls")) is not None:
             await pause(run, run.limit_question(name))
         response = await self._try(run, self._prepare(run, request), handler)
         if cut(response.result):
@@ -121,7 +121,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
             await run.done(started, ended)
             raise failure from error
         ended = Activity("model", run.model_label, "ok", self._worker, None, milliseconds_since(began))
-        await run.done(started, ended, counts="model_calls", tokens=tokens_of(response.result, run))
+        await run.done(started, ended, tokens=tokens_of(response.result, run))
         return response
 
 

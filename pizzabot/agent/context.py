@@ -108,8 +108,11 @@ class RunContext:
 
         Leaving cancels `work`, which cancels the request on the wire.
         """
-        self.check_stop()
         task = asyncio.ensure_future(work)
+        if self.stopped or self.draining:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self.check_stop()
         left = max(0.0, self.allowance.run_seconds - self.use().run_seconds) if breakable else None
         try:
             both: set[asyncio.Future[Any]] = {task, self._stop}
@@ -125,9 +128,15 @@ class RunContext:
 
     # -- limits ------------------------------------------------------------------------------------------
 
-    def limit_reached(self, *names: LimitName) -> LimitName | None:
-        """The first of these limits that leaves no room for one more call."""
-        return limits.reached(self.use(), self.allowance, names)
+    def reserve(self, name: LimitName) -> LimitName | None:
+        """Count one more call, before it is made, so that parallel calls cannot pass a limit together.
+
+        Returns the limit that leaves no room for it; then nothing is counted.
+        """
+        reached = limits.reached(self.use(), self.allowance, ("run_seconds", name))
+        if reached is None:
+            self.used = self.used.plus(name, 1)
+        return reached
 
     @property
     def refused(self) -> bool:
@@ -191,7 +200,6 @@ class RunContext:
         started: Activity,
         ended: Activity,
         *,
-        counts: LimitName | None = None,
         tokens: Tokens | None = None,
         also: Callable[[sa.Connection], None] | None = None,
     ) -> None:
@@ -199,8 +207,6 @@ class RunContext:
 
         Raises RunStopped when the run is no longer this attempt's.
         """
-        if counts is not None:
-            self.used = self.used.plus(counts, 1)
         used, now = self.use().to_json(), self.clock.now()
 
         def work(connection: sa.Connection) -> bool:

@@ -35,6 +35,7 @@ from pizzabot.approvals.policy import Gate, SkillWord
 from pizzabot.approvals.store import Question
 from pizzabot.errors import OutcomeUnknown, ToolFailed
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
+from pizzabot.outbox import store as outbox
 from pizzabot.tools.catalogue import ToolCatalogue, ToolSpec
 
 Answer = ToolMessage | Command[Any]
@@ -105,10 +106,8 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         return answer
 
     async def _outside(self, run: RunContext, call: _Call) -> ToolMessage:
-        errors = arguments.problems(call.args, call.tool.spec.input_schema)
-        if errors:
-            told = "; ".join(f"{error['path'] or 'arguments'}: {error['message']}" for error in errors)
-            return _message(call, f"The call was not made, its arguments are wrong: {told}", error=True)
+        if (wrong := _unfit(call, call.args)) is not None:
+            return wrong
         effect, action = await run.database.read(
             lambda connection: (
                 effects.get(connection, call.key),
@@ -130,10 +129,10 @@ class Guard(AgentMiddleware[Any, Any, Any]):
                     call, f"{action.decided_by} answered instead of running the tool: {action.response}"
                 )
             args = action.final_args if action.final_args is not None else call.args
+            if (wrong := _unfit(call, args)) is not None:  # the server changed the tool meanwhile
+                return wrong
         if run.refused:
             return _message(call, "The call was not made: the run ends here, at its limit.", error=True)
-        if (name := run.limit_reached("run_seconds", "tool_calls")) is not None:
-            await pause(run, run.limit_question(name))
         if call.tool.spec.read_only:
             return await self._read(run, call, args)
         return await self._effect(run, call, args, effect)
@@ -169,6 +168,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
 
         def withdraw(connection: sa.Connection) -> None:
             actions.settle(connection, action.id, [action.state], state=ActionState.WITHDRAWN)
+            outbox.repaint(connection, action.id, ActionState.WITHDRAWN, run.clock.now())
 
         await run.database.write(withdraw)
         await pause(run, question)
@@ -177,6 +177,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
 
     async def _read(self, run: RunContext, call: _Call, args: Args) -> ToolMessage:
         """A tool without side effects: no ledger, may be repeated after a crash."""
+        await reserve_call(run)
         started, began = self._begin(run, call), time.monotonic()
         try:
             output = await run.race(self._send(call, args), breakable=True)
@@ -184,12 +185,12 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             run.forget(started)
             await pause(run, run.limit_question("run_seconds"))
         except ToolFailed as error:
-            await run.done(started, self._ended(call, "error", began, str(error)), counts="tool_calls")
+            await run.done(started, self._ended(call, "error", began, str(error)))
             return _message(call, str(error), error=True)
         except BaseException:
             run.forget(started)
             raise
-        await run.done(started, self._ended(call, "ok", began), counts="tool_calls")
+        await run.done(started, self._ended(call, "ok", began))
         return _message_of(call, output)
 
     async def _effect(self, run: RunContext, call: _Call, args: Args, effect: Effect | None) -> ToolMessage:
@@ -198,6 +199,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             verdict = await self._outcome(run, call, args, effect)
             if verdict is not Verdict.RETRY:
                 return await self._settled(run, call, verdict)
+        await reserve_call(run)
         started, began = self._begin(run, call), time.monotonic()
         if not await self._start(run, call, args, effect):
             run.forget(started)
@@ -209,7 +211,6 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             await run.done(
                 started,
                 self._ended(call, "error", began, str(error)),
-                counts="tool_calls",
                 also=lambda connection: effects.lose(connection, call.key, run.clock.now()),
             )
             tries = effect.tries + 1 if effect else 1
@@ -248,9 +249,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         self, run: RunContext, call: _Call, started: Activity, ended: Activity, result: Mapping[str, Any]
     ) -> None:
         now = run.clock.now()
-        await run.done(
-            started, ended, counts="tool_calls", also=lambda c: effects.end(c, call.key, now, result)
-        )
+        await run.done(started, ended, also=lambda c: effects.end(c, call.key, now, result))
 
     async def _outcome(self, run: RunContext, call: _Call, args: Args, effect: Effect) -> Verdict:
         """What a person says became of a call whose end nobody saw; pauses until they do."""
@@ -308,6 +307,12 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         )
 
 
+async def reserve_call(run: RunContext) -> None:
+    """Count the call; pauses when a limit leaves no room for it."""
+    if (name := run.reserve("tool_calls")) is not None:
+        await pause(run, run.limit_question(name))
+
+
 def still_counts(gate: Gate, action: Action) -> bool:
     """Whether the one who decided may still decide; rules may have been tightened since."""
     if not gate.approvers or action.decided_by is None:
@@ -324,6 +329,15 @@ def call_key(tool_call_id: str) -> str:
     config = get_config()["configurable"]
     name = f"{config['thread_id']}/{config.get('checkpoint_ns', '')}/{tool_call_id}"
     return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _unfit(call: _Call, args: Args) -> ToolMessage | None:
+    """What to tell the model when the arguments break the tool's schema; None when they fit."""
+    errors = arguments.problems(args, call.tool.spec.input_schema)
+    if not errors:
+        return None
+    told = "; ".join(f"{error['path'] or 'arguments'}: {error['message']}" for error in errors)
+    return _message(call, f"The call was not made, its arguments are wrong: {told}", error=True)
 
 
 def _message(call: _Call, text: str, *, error: bool = False) -> ToolMessage:

@@ -61,7 +61,9 @@ def _resolved(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[st
             break
         target: Any = schema
         for part in reference[2:].split("/"):
-            target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, dict) else {}
+            target = (
+                target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, dict) else {}
+            )
         if not isinstance(target, dict):
             break
         field = target

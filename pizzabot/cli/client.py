@@ -18,7 +18,7 @@ from pizzabot.cli.text import visible
 
 # httpx imports its own command line with pygments and click, half a second that no command here needs.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-import httpx  # noqa: E402
+import httpx as httpx  # noqa: E402
 
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
@@ -54,10 +54,10 @@ class Api:
     def __init__(self, server: Server, http: httpx.Client, home_option: str | None = None) -> None:
         self.server, self.http, self._home_option = server, http, home_option
 
-    def command(self, words: str) -> str:
+    def command(self, *words: str) -> str:
         """A command to be typed next, for the same home as this one."""
         home = f"--home {shlex.quote(self._home_option)} " if self._home_option else ""
-        return f"pizzabot {home}{words}"
+        return f"pizzabot {home}{' '.join(words)}"
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of a page. Raises Refusal, or NotRunning when nobody answers."""
@@ -87,7 +87,9 @@ class Api:
         except httpx.ConnectError as error:
             raise NotRunning(self.server.home.path) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Failed(f"the server did not answer: {visible(str(error)) or type(error).__name__}") from error
+            raise Failed(
+                f"the server did not answer: {visible(str(error)) or type(error).__name__}"
+            ) from error
         return _answer(response)
 
     @cached_property

@@ -57,7 +57,11 @@ def edit(
         raise typer.BadParameter("give either KEY=VALUE… or --json")
     with connected(home) as api:
         row = ids.action(api, action)
-        args = full_set(json_text) if json_text is not None else edited(row["args"], row["args_schema"], changes or [])
+        args = (
+            full_set(json_text)
+            if json_text is not None
+            else edited(row["args"], row["args_schema"], changes or [])
+        )
         _show(row, args)
         _decide(api, row, {"decision": "edit", "args": args, "reason": reason})
 
@@ -113,7 +117,7 @@ def _say_done(api: Api, row: Any) -> None:
     if not isinstance(row, dict) or "state" not in row:
         raise Failed("the server did not say what became of it; look with `pizzabot show`")
     print(_DONE.get(row["state"], visible(str(row["state"]))))
-    print(f"The thread: {api.command(f'show {short(str(row["thread_id"]))}')}")
+    print(f"The thread: {api.command('show', short(str(row['thread_id'])))}")
 
 
 def ways_to_decide(api: Api, row: Mapping[str, Any]) -> list[str]:

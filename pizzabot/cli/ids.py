@@ -48,9 +48,13 @@ def _found(given: str, what: str, rows: Iterable[Mapping[str, Any]], label: str)
     """
     ending = _clean(given)
     if not _ENDING.fullmatch(ending):
-        raise Failed(f"{visible(given[:60])!s} is not the id of a thread or action; lists show the ends of ids")
+        raise Failed(
+            f"{visible(given[:60])!s} is not the id of a thread or action; lists show the ends of ids"
+        )
     if len(ending) < SHORTEST:
-        raise Failed(f"{ending} is too short; give at least the last {SHORTEST} characters of the {what}'s id")
+        raise Failed(
+            f"{ending} is too short; give at least the last {SHORTEST} characters of the {what}'s id"
+        )
     matches = list({str(row["id"]): row for row in rows if str(row["id"]).endswith(ending)}.values())
     if not matches:
         raise Failed(f"there is no {what} whose id ends in {ending}")

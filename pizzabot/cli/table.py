@@ -81,7 +81,10 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ),
 )
 
-GROUPS = {"skills": "Skills: what the agent can be asked to do.", "mcp": "MCP servers: where tools come from."}
+GROUPS = {
+    "skills": "Skills: what the agent can be asked to do.",
+    "mcp": "MCP servers: where tools come from.",
+}
 
 _HEAD = """\
 Usage: pizzabot [--home DIR] COMMAND [ARGUMENTS]
@@ -129,10 +132,12 @@ def home_behind(arguments: Sequence[str]) -> list[str]:
     """`--home DIR` before the command moved behind it, where every command knows the option."""
     words = list(arguments)
     moved: list[str] = []
-    while words and (words[0] == "--home" or words[0].startswith("--home=")):
+    while words and words[0].partition("=")[0] == "--home":
         length = 1 if "=" in words[0] else 2
         moved, words = words[:length], words[length:]
-    if not moved or not words or words[0].startswith("-"):
-        return words if words else ([] if len(moved) != 1 or "=" in moved[0] else moved)
-    depth = 2 if words[0] in GROUPS else 1
-    return words if len(words) < depth else [*words[:depth], *moved, *words[depth:]]
+    if moved == ["--home"]:
+        return moved  # without its value: the parser says so
+    depth = 2 if words and words[0] in GROUPS else 1
+    if not moved or len(words) < depth or words[0].startswith("-"):
+        return words
+    return [*words[:depth], *moved, *words[depth:]]

@@ -348,12 +348,12 @@ class Engine:
 
     def _next(self, connection: sa.Connection, run: Run) -> None:
         """What was held while the run was busy becomes the next run."""
-        if runs.has_held(connection, run.thread_id):
+        if (person := runs.held_from(connection, run.thread_id)) is not None:
             runs.create(
                 connection,
                 run.thread_id,
                 self._clock.now(),
-                person=run.person,
+                person=person,
                 model=self._settings.model,
                 allowance=self._settings.allowance.to_json(),
             )

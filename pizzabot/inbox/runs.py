@@ -120,12 +120,15 @@ def create(
     return run_id
 
 
-def has_held(connection: sa.Connection, thread_id: str) -> bool:
-    """Whether messages wait for the next run."""
-    query = sa.select(messages.c.seq).where(
-        messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user"
+def held_from(connection: sa.Connection, thread_id: str) -> str | None:
+    """Who wrote the first message that waits for the next run; None when none waits."""
+    query = (
+        sa.select(messages.c.author)
+        .where(messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user")
+        .order_by(messages.c.seq)
+        .limit(1)
     )
-    return connection.execute(query.limit(1)).first() is not None
+    return connection.execute(query).scalar()
 
 
 def claim(connection: sa.Connection, limit: int, now: datetime) -> list[Run]:

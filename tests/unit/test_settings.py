@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from pizzabot.people import Notify
 from pizzabot.settings import Settings, SettingsError, default_toml, load_environment, load_settings
-from pizzabot.settings_values import is_loopback, parse_duration, system_zone
+from pizzabot.settings.values import is_loopback, parse_duration, system_zone
 
 NOTHING: dict[str, str] = {"TZ": "UTC"}
 CORPUS = Path(__file__).parents[1] / "corpus" / "settings"

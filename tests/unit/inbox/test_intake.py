@@ -110,14 +110,14 @@ async def test_held_messages_go_to_the_next_run_together_and_in_order(
         )
         assert accepted.held
         assert accepted.run_id is None
-    assert await database.read(lambda c: run_rows.has_held(c, first.thread_id))
+    assert await database.read(lambda c: run_rows.held_from(c, first.thread_id) is not None)
     await database.write(lambda c: answers(c, clock))
     fourth = await database.write(lambda c: arrives(c, clock, "four", thread_id=first.thread_id))
     run_id = fourth.run_id
     assert run_id is not None
     taken = await database.read(lambda c: thread_rows.messages_of_run(c, run_id, first.thread_id))
     assert [message.text for message in taken] == ["two", "three", "four"]
-    assert not await database.read(lambda c: run_rows.has_held(c, first.thread_id))
+    assert not await database.read(lambda c: run_rows.held_from(c, first.thread_id) is not None)
 
 
 async def test_a_message_that_is_held_leaves_the_waiting_run_alone(

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pizzabot.errors import ConfigError
-from pizzabot.settings_file import KeyPath, UnsetVariable, expand
-from pizzabot.settings_findings import Findings, unknown_key
-from pizzabot.settings_tables import Settings
-from pizzabot.settings_values import provider_of, system_zone
+from pizzabot.settings.file import KeyPath, UnsetVariable, expand
+from pizzabot.settings.findings import Findings, unknown_key
+from pizzabot.settings.tables import Settings
+from pizzabot.settings.values import provider_of, system_zone
 
 _PREFIX = "PIZZABOT_"
 _DELIMITER = "__"

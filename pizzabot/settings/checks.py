@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from pizzabot.settings_file import KeyPath
-from pizzabot.settings_tables import EmailTable, ServerTable, Settings, SlackTable
-from pizzabot.settings_values import PROVIDERS, is_loopback
+from pizzabot.settings.file import KeyPath
+from pizzabot.settings.tables import EmailTable, ServerTable, Settings, SlackTable
+from pizzabot.settings.values import PROVIDERS, is_loopback
 
 Contradiction = tuple[KeyPath, str]
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from pizzabot.errors import ConfigError
-from pizzabot.settings_file import KeyPath, line_of
-from pizzabot.settings_tables import Settings
-from pizzabot.settings_values import shown
+from pizzabot.settings.file import KeyPath, line_of
+from pizzabot.settings.tables import Settings
+from pizzabot.settings.values import shown
 
 
 class SettingsError(ConfigError):
@@ -34,13 +34,13 @@ class Findings:
     lines: Mapping[KeyPath, int]
     variables: Mapping[KeyPath, str] = field(default_factory=dict)
     errors: list[ConfigError] = field(default_factory=list)
-    paths: list[KeyPath] = field(default_factory=list)
+    paths: set[KeyPath] = field(default_factory=set)
 
     def add(self, path: KeyPath, problem: str) -> None:
         """Note a problem; the first thing said about a key is the one that counts."""
         if path in self.paths:
             return
-        self.paths.append(path)
+        self.paths.add(path)
         variable = next(
             (self.variables[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.variables), None
         )

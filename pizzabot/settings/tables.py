@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from pizzabot.people import Notify, People, Person, Role
-from pizzabot.settings_values import (
+from pizzabot.settings.values import (
     Count,
     DatabaseUrl,
     Dollars,

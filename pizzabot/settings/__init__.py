@@ -13,13 +13,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from pizzabot.errors import ConfigError
-from pizzabot.settings_checks import contradictions
-from pizzabot.settings_example import default_toml
-from pizzabot.settings_file import key_lines, load_environment, parse_toml, read_text
-from pizzabot.settings_findings import Findings, SettingsError, sentence
-from pizzabot.settings_layers import add_machine_defaults, environment_layer, expanded, merged, tables_in_use
-from pizzabot.settings_tables import Settings
-from pizzabot.settings_values import PROVIDERS, is_loopback, provider_of
+from pizzabot.settings.checks import contradictions
+from pizzabot.settings.example import default_toml
+from pizzabot.settings.file import key_lines, load_environment, parse_toml, read_text
+from pizzabot.settings.findings import Findings, SettingsError, sentence
+from pizzabot.settings.layers import add_machine_defaults, environment_layer, expanded, merged, tables_in_use
+from pizzabot.settings.tables import Settings
+from pizzabot.settings.values import PROVIDERS, is_loopback, provider_of
 
 __all__ = [
     "PROVIDERS",
@@ -31,6 +31,9 @@ __all__ = [
     "load_settings",
     "provider_of",
 ]
+
+
+_MOST_ERRORS = 100  # nobody reads more at once
 
 
 def load_settings(home: Path, environ: Mapping[str, str]) -> Settings:
@@ -62,7 +65,7 @@ def _validated(tree: Mapping[str, Any], findings: Findings) -> Settings:
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        found = error.errors(include_url=False)[:_MOST_ERRORS]
         for details in found:
             path = tuple(details["loc"])
             if details["type"] == "too_short" and any(path == other["loc"][:-1] for other in found):

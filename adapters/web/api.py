@@ -1,0 +1,90 @@
+"""Which path leads where? The table of the HTTP API, and what every request of it goes through.
+
+token -> person -> endpoint(call) -> JSON; a conflict also shows the action as it is now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pizzabot.doors import Doors
+from pizzabot.errors import NotFound, Refused
+from pizzabot.messages import Action
+from pizzabot.people import Person
+
+from . import actions, auth, house, threads, watching
+from .call import Call, answer
+from .refusals import TooLarge, TooSlow, Unauthorized
+from .render import error_body
+
+Endpoint = Callable[[Call], Awaitable[Response]]
+
+TABLE: Mapping[str, Mapping[str, Endpoint]] = {
+    "/api/threads": {"GET": threads.inbox, "POST": threads.create},
+    "/api/threads/{thread_id}": {"GET": threads.show, "PATCH": threads.change, "DELETE": threads.delete},
+    "/api/threads/{thread_id}/messages": {"POST": threads.add},
+    "/api/threads/{thread_id}/stop": {"POST": threads.stop},
+    "/api/threads/{thread_id}/retry": {"POST": threads.retry},
+    "/api/threads/{thread_id}/fork": {"POST": threads.fork},
+    "/api/threads/{thread_id}/attachments/{attachment_id}": {"GET": threads.attachment},
+    "/api/actions": {"GET": actions.index},
+    "/api/actions/{action_id}": {"GET": actions.show},
+    "/api/actions/{action_id}/decision": {"POST": actions.decide},
+    "/api/actions/{action_id}/reopen": {"POST": actions.reopen},
+    "/api/skills": {"GET": house.skills},
+    "/api/mcp": {"GET": house.servers},
+    "/api/mcp/{name}/reconnect": {"POST": house.reconnect},
+    "/api/status": {"GET": house.status},
+    "/api/usage": {"GET": house.usage},
+    "/api/audit": {"GET": house.audit},
+    "/api/audit/verify": {"GET": house.verify_audit},
+    "/api/stop": {"POST": house.stop_everything},
+    "/api/resume": {"POST": house.resume_everything},
+    "/api/events": {"GET": watching.events},
+    "/api/me": {"GET": house.me},
+}
+
+
+def routes(doors: Doors) -> list[Route]:
+    """The API's routes; one per path, so that a wrong method is answered with all that are right."""
+    made = [Route(path, _serve(doors, methods), methods=list(methods)) for path, methods in TABLE.items()]
+    return [Route("/healthz", house.health), *made]
+
+
+def _serve(doors: Doors, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        person: Person | None = None
+        try:
+            person = auth.person_with(auth.bearer_token(request.headers), doors)
+            called = "GET" if request.method == "HEAD" else request.method
+            return await methods[called](Call(request, doors, person, _via(request)))
+        except (TooLarge, TooSlow):
+            raise  # the body is still on its way, which the guard knows how to end
+        except Refused as error:
+            return await _refusal(error, doors, person)
+
+    return serve
+
+
+def _via(request: Request) -> str:
+    return "terminal" if request.headers.get("x-pizzabot-client") == "terminal" else "api"
+
+
+async def _refusal(error: Refused, doors: Doors, person: Person | None) -> Response:
+    headers = {"WWW-Authenticate": 'Bearer realm="Pizza Bot"'} if isinstance(error, Unauthorized) else None
+    action = await _present(error.details.get("action"), doors, person)
+    return answer(error_body(error, action), error.status, headers)
+
+
+async def _present(action: Any, doors: Doors, person: Person | None) -> Mapping[str, Any] | None:
+    if not isinstance(action, Action) or person is None:
+        return None
+    try:
+        return await doors.reports.action(person, action.id)
+    except NotFound:  # deleted since
+        return None

@@ -1,0 +1,48 @@
+"""What does the server serve? The API and every other channel's routes; errors are always JSON."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pizzabot.doors import Doors
+from pizzabot.errors import PizzaBotError, Refused
+
+from . import api
+from .call import answer
+from .guards import Guard, own_names
+from .refusals import MethodNotAllowed, NoSuchPath
+from .render import error_body
+
+
+def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
+    """The application of a server on `port`; `closing` ends what would stay open."""
+    app = Starlette(
+        routes=[*api.routes(doors), *doors.routes()],
+        middleware=[Middleware(Guard, names=own_names(doors.settings, port))],
+        exception_handlers={HTTPException: _no_route},
+    )
+    app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else
+    app.state.closing = closing
+    return app
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    refusal: PizzaBotError
+    if error.status_code == 404:
+        refusal = NoSuchPath(f"There is nothing at {request.url.path[:200]}.")
+    elif error.status_code == 405:
+        allowed = ", ".join(sorted(headers.pop("Allow", "").split(", ")))
+        headers["Allow"] = allowed
+        refusal = MethodNotAllowed(f"{request.method} is not possible here; possible: {allowed}.")
+    else:
+        refusal = Refused(str(error.detail))
+    assert isinstance(refusal, Refused)
+    return answer(error_body(refusal), error.status_code, headers)

@@ -1,0 +1,84 @@
+"""What does an endpoint know of its request? Who calls, through what, and how to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pizzabot.doors import Doors
+from pizzabot.errors import Invalid, NotFound
+from pizzabot.messages import Json
+from pizzabot.people import Person
+
+from . import body, parse
+from .refusals import BadBody, UnsupportedMediaType
+from .render import json_bytes
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LARGE_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of a known person. `via` is the channel it counts for: api, or terminal when it says so."""
+
+    request: Request
+    doors: Doors
+    person: Person
+    via: str
+
+    def id(self, name: str, what: str) -> str:
+        """An id from the path; what cannot be one is not found, like one that is not there."""
+        value = str(self.request.path_params[name])
+        if _ID.fullmatch(value) is None:
+            raise NotFound(f"There is no such {what}.")
+        return value
+
+    def id_query(self, name: str) -> str | None:
+        """An optional id of the query."""
+        value = self.request.query_params.get(name)
+        if value is not None and _ID.fullmatch(value) is None:
+            raise Invalid(f'"{name}" is not an id; send one that this API gave.', code="invalid_query")
+        return value
+
+    def number(self, name: str, default: int, *, most: int) -> int:
+        """A number of the query from 1 on; more than `most` is taken as `most`."""
+        text = self.request.query_params.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text) > 0):
+            raise Invalid(f'"{name}" is not a number from 1 to {most}.', code="invalid_query")
+        return min(int(text), most)
+
+    async def json(self, *, limit_bytes: int = body.JSON_BYTES, empty: Json = None) -> Json:
+        """The body as JSON; with `empty`, a body that is not there means that.
+
+        Raises Refused with 400, 408, 413, 415 or 422.
+        """
+        raw = await self.raw(limit_bytes)
+        if not raw and empty is not None:
+            return empty
+        if self.media_type != "application/json":
+            raise UnsupportedMediaType("Send JSON with the header Content-Type: application/json.")
+        if not raw:
+            raise BadBody("The body is empty; send a JSON object.")
+        return parse.decode(raw) if len(raw) < _LARGE_BYTES else await asyncio.to_thread(parse.decode, raw)
+
+    async def raw(self, limit_bytes: int) -> bytes:
+        """The bytes of the body."""
+        return await body.read_body(self.request.receive, self.request.headers, limit_bytes)
+
+    @property
+    def media_type(self) -> str:
+        """What the body is said to be, without parameters."""
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    return Response(json_bytes(value), status, headers, media_type="application/json")

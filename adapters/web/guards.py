@@ -1,0 +1,185 @@
+"""Is this request meant for us, and does every answer carry what protects it? One layer around all routes.
+
+Host is ours?  no -> 421: a foreign name that points here is DNS rebinding
+Origin is ours, or not there?  no -> 403: a page of somebody else sent it, `null` included
+-> the routes -> security headers on whatever leaves; a failure of ours is logged under an id and told as 500
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+
+from pizzabot.errors import Refused
+from pizzabot.settings import Settings, is_loopback
+
+from .refusals import ForeignHost, ForeignOrigin, TooLarge, TooSlow
+from .render import error_body, internal_body, json_bytes
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LINGER_SECONDS = 2.0
+_LINGER_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """Under which names this server is reached: loopback with its port, and what the operator wrote down."""
+
+    port: int
+    origins: frozenset[tuple[str, str, int]]  # scheme, host, port
+
+    def is_host(self, header: str) -> bool:
+        """Whether a Host header is ours."""
+        parts = _authority(header)
+        if parts is None:
+            return False
+        host, port = parts
+        if is_loopback(host) and (port or 80) == self.port:
+            return True
+        return any(host == ours and port in (known, None) for _, ours, known in self._hosts(port))
+
+    def _hosts(self, port: int | None) -> Iterable[tuple[str, str, int]]:
+        # Without a port the header means the scheme's own one.
+        return (o for o in self.origins if port is not None or o[2] == _DEFAULT_PORTS[o[0]])
+
+    def is_origin(self, header: str) -> bool:
+        """Whether an Origin header is ours; `null` never is."""
+        origin = _origin(header)
+        if origin is None:
+            return False
+        scheme, host, port = origin
+        return origin in self.origins or (scheme == "http" and is_loopback(host) and port == self.port)
+
+
+def own_names(settings: Settings, port: int) -> OwnNames:
+    """The names of a server that listens on `port`."""
+    written = (settings.web.public_url, *settings.web.allowed_origins)
+    return OwnNames(port, frozenset(origin for text in written if (origin := _origin(text)) is not None))
+
+
+def _origin(text: str) -> tuple[str, str, int] | None:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _DEFAULT_PORTS or not host or parts.username is not None:
+        return None
+    return parts.scheme, host, _DEFAULT_PORTS[parts.scheme] if port is None else port
+
+
+def _authority(header: str) -> tuple[str, int | None] | None:
+    try:
+        parts = urlsplit(f"//{header}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.netloc != header or "@" in header:
+        return None
+    return host.removesuffix("."), port
+
+
+class Guard:
+    """The layer; everything that the server serves goes through it."""
+
+    def __init__(self, app: ASGIApp, *, names: OwnNames) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer = _Answer(send)
+        try:
+            self._check(Headers(scope=scope))
+            await self._app(scope, receive, answer.send)
+        except Refused as error:
+            await answer.refuse(error, receive)
+        except ClientDisconnect:
+            pass
+        except Exception:
+            log_id = secrets.token_hex(6)
+            logger.exception("%s %s failed (%s)", scope["method"], scope["path"], log_id)
+            if not answer.started:
+                await answer.json(500, internal_body(log_id))
+
+    def _check(self, headers: Headers) -> None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._names.is_host(hosts[0]):
+            raise ForeignHost(
+                "This server does not answer under that name (foreign host); "
+                "use the address it printed at its start, or set web.public_url."
+            )
+        if not all(self._names.is_origin(origin) for origin in origins):
+            raise ForeignOrigin(
+                "A page of another site sent this request; if it is yours, add it to web.allowed_origins."
+            )
+
+
+class _Answer:
+    """The way out: adds the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.started = send, False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    async def refuse(self, error: Refused, receive: Receive) -> None:
+        """Tell the refusal; a body that was not read is thrown away for a moment, so that it is heard."""
+        if self.started:
+            return
+        unread = isinstance(error, TooLarge | TooSlow)
+        headers = {"Connection": "close"} if unread else {}
+        await self.json(error.status, error_body(error), headers, more_body=unread)
+        if unread:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    await _throw_away(receive)
+            await self._send({"type": "http.response.body", "body": b""})
+
+    async def json(
+        self, status: int, body: object, headers: dict[str, str] | None = None, *, more_body: bool = False
+    ) -> None:
+        content = json_bytes(body)
+        start = MutableHeaders(headers or {})
+        start["Content-Type"], start["Content-Length"] = "application/json", str(len(content))
+        await self.send({"type": "http.response.start", "status": status, "headers": start.raw})
+        await self._send({"type": "http.response.body", "body": content, "more_body": more_body})
+
+
+async def _throw_away(receive: Receive) -> None:
+    """Read on without keeping: a closed connection with unread data loses the answer on its way."""
+    seen = 0
+    while seen < _LINGER_BYTES:
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            return

@@ -1,0 +1,83 @@
+"""Which requests concern the whole installation? Health, skills, servers, costs, audit, stop everything."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pizzabot import __version__
+
+from . import parse
+from .call import Call, answer
+
+_MAX_AUDIT_LINES = 1000
+_MAX_DAYS = 366
+
+
+async def health(request: Request) -> Response:  # noqa: ARG001 - the same answer for everybody
+    """`GET /healthz`, for whoever asks: this server serves."""
+    return answer({"status": "ok", "version": __version__})
+
+
+async def me(call: Call) -> Response:
+    """`GET /api/me`: whose token this is."""
+    person = call.person
+    return answer(
+        {"name": person.name, "role": person.role, "timezone": person.timezone, "version": __version__}
+    )
+
+
+async def status(call: Call) -> Response:
+    """`GET /api/status`."""
+    return answer(await call.doors.reports.status(call.person))
+
+
+async def skills(call: Call) -> Response:
+    """`GET /api/skills`."""
+    return answer({"skills": call.doors.reports.skills()})
+
+
+async def servers(call: Call) -> Response:
+    """`GET /api/mcp`."""
+    return answer({"servers": call.doors.reports.servers()})
+
+
+async def reconnect(call: Call) -> Response:
+    """`POST /api/mcp/{name}/reconnect`: 202; the outcome stands in `GET /api/mcp`."""
+    parse.nothing(await call.json(empty={}))
+    name = str(call.request.path_params["name"])
+    await call.doors.reconnect(name, call.person)
+    return answer({"name": name}, 202)
+
+
+async def usage(call: Call) -> Response:
+    """`GET /api/usage?days=`."""
+    return answer(await call.doors.reports.usage(call.person, call.number("days", 30, most=_MAX_DAYS)))
+
+
+async def audit(call: Call) -> Response:
+    """`GET /api/audit?limit=&before=`, newest first; for owners."""
+    call.doors.administer(call.person)
+    limit = call.number("limit", 100, most=_MAX_AUDIT_LINES)
+    before = call.number("before", 0, most=2**62) or None
+    lines = await call.doors.reports.audit(limit=limit, before=before)
+    return answer({"lines": lines, "next_before": lines[-1]["seq"] if len(lines) == limit else None})
+
+
+async def verify_audit(call: Call) -> Response:
+    """`GET /api/audit/verify`: walks the chain; for owners."""
+    call.doors.administer(call.person)
+    return answer(await call.doors.reports.verify_audit())
+
+
+async def stop_everything(call: Call) -> Response:
+    """`POST /api/stop`."""
+    parse.nothing(await call.json(empty={}))
+    await call.doors.stop_everything(call.person, call.via)
+    return answer({"stopped": True})
+
+
+async def resume_everything(call: Call) -> Response:
+    """`POST /api/resume`: `resumed` is false when nothing was stopped."""
+    parse.nothing(await call.json(empty={}))
+    return answer({"stopped": False, "resumed": await call.doors.resume_everything(call.person, call.via)})

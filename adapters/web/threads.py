@@ -1,0 +1,162 @@
+"""Which requests concern conversations? `/api/threads…`: write, read, steer, fetch files."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import FileResponse, Response
+
+from pizzabot.errors import Invalid, NotFound
+from pizzabot.inbox.pages import MAX_PAGE, View
+from pizzabot.messages import Accepted, InboundMessage
+from pizzabot.reports import thread_row
+
+from . import forms, parse
+from .body import FILES_BYTES
+from .call import Call, answer
+from .parse import Written
+from .render import content_disposition
+
+_VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
+_DEFAULT_PAGE = 50
+_LONGEST_KEY = 255
+_LONGEST_SEARCH = 1000
+
+
+async def inbox(call: Call) -> Response:
+    """`GET /api/threads?view=&q=&limit=&cursor=`."""
+    query = call.request.query_params
+    view = next((known for known in _VIEWS if known == query.get("view", "all")), None)
+    if view is None:
+        raise Invalid(f'"view" is not known; use one of {", ".join(_VIEWS)}.', code="invalid_query")
+    words = query.get("q", "")
+    if len(words) > _LONGEST_SEARCH:
+        raise Invalid(
+            f'"q" is longer than {_LONGEST_SEARCH} characters; search for fewer words.', code="invalid_query"
+        )
+    limit = call.number("limit", _DEFAULT_PAGE, most=MAX_PAGE)
+    page = await call.doors.reports.inbox(
+        call.person, view, limit=limit, cursor=query.get("cursor"), words=words
+    )
+    return answer(page)
+
+
+async def create(call: Call) -> Response:
+    """`POST /api/threads`: 201, also when the same Idempotency-Key comes again."""
+    return _accepted(await _accept(call, None), 201)
+
+
+async def add(call: Call) -> Response:
+    """`POST /api/threads/{thread_id}/messages`: 202; what comes while a run is active is held."""
+    thread_id = call.id("thread_id", "thread")
+    await call.doors.thread(thread_id, call.person)  # before a large body is read for nothing
+    accepted = await _accept(call, thread_id)
+    if accepted.thread_id != thread_id:
+        raise Invalid(
+            "This Idempotency-Key was used for another thread; use a new one for a new message.",
+            code="idempotency_key_reused",
+        )
+    return _accepted(accepted, 202)
+
+
+async def _accept(call: Call, thread_id: str | None) -> Accepted:
+    key = _key(call)
+    written = await _written(call, titled=thread_id is None)
+    return await call.doors.accept(
+        InboundMessage(
+            channel=call.via,
+            person=call.person.name,
+            text=written.text,
+            thread_id=thread_id,
+            title=written.title,
+            key=key,
+            attachments=written.attachments,
+        )
+    )
+
+
+async def _written(call: Call, *, titled: bool) -> Written:
+    if call.media_type == "multipart/form-data":
+        return await forms.message(await call.raw(FILES_BYTES), call.request.headers, titled=titled)
+    sent = await call.json(limit_bytes=FILES_BYTES)
+    return await asyncio.to_thread(parse.message, sent, titled=titled)
+
+
+def _key(call: Call) -> str | None:
+    sent = call.request.headers.getlist("idempotency-key")
+    if not sent:
+        return None
+    if len(sent) > 1 or not 0 < len(sent[0]) <= _LONGEST_KEY or not sent[0].isprintable():
+        raise Invalid(f"An Idempotency-Key has 1 to {_LONGEST_KEY} printable characters.", code="invalid_key")
+    # A slash in a name must not let one person's key read like another's.
+    name = call.person.name.replace("%", "%25").replace("/", "%2F")
+    return f"api/{name}/{sent[0]}"
+
+
+def _accepted(accepted: Accepted, status: int) -> Response:
+    body = {
+        "thread_id": accepted.thread_id,
+        "run_id": accepted.run_id,
+        "message_id": accepted.message_id,
+        "held": accepted.held,
+    }
+    return answer(body, status, {"Idempotent-Replayed": "true"} if accepted.duplicate else None)
+
+
+async def show(call: Call) -> Response:
+    """`GET /api/threads/{thread_id}`."""
+    found = await call.doors.reports.thread(call.person, call.id("thread_id", "thread"))
+    if found is None:
+        raise NotFound("There is no such thread.")
+    return answer(found)
+
+
+async def change(call: Call) -> Response:
+    """`PATCH /api/threads/{thread_id}`: the thread's row as it is then."""
+    thread_id = call.id("thread_id", "thread")
+    await call.doors.thread(thread_id, call.person)
+    wanted = parse.thread_change(await call.json())
+    await call.doors.change_thread(
+        thread_id, call.person, unread=wanted.unread, archived=wanted.archived, title=wanted.title
+    )
+    return answer(thread_row(await call.doors.thread(thread_id, call.person)))
+
+
+async def delete(call: Call) -> Response:
+    """`DELETE /api/threads/{thread_id}`: 204; rows, state and files are gone."""
+    await call.doors.delete_thread(call.id("thread_id", "thread"), call.person, call.via)
+    return Response(status_code=204)
+
+
+async def stop(call: Call) -> Response:
+    """`POST …/stop`: `stopped` is false when nothing was active."""
+    thread_id = call.id("thread_id", "thread")
+    parse.nothing(await call.json(empty={}))
+    return answer({"stopped": await call.doors.stop_thread(thread_id, call.person, call.via)})
+
+
+async def retry(call: Call) -> Response:
+    """`POST …/retry`: 202, the run goes on from where it got."""
+    thread_id = call.id("thread_id", "thread")
+    parse.nothing(await call.json(empty={}))
+    run_id = await call.doors.retry(thread_id, call.person, call.via)
+    return answer({"thread_id": thread_id, "run_id": run_id}, 202)
+
+
+async def fork(call: Call) -> Response:
+    """`POST …/fork`: 201 and the new thread."""
+    thread_id = call.id("thread_id", "thread")
+    message_id = parse.fork(await call.json())
+    made = await call.doors.fork_thread(thread_id, message_id, call.person, call.via)
+    return answer({"thread_id": made}, 201)
+
+
+async def attachment(call: Call) -> Response:
+    """`GET …/attachments/{attachment_id}`: the bytes, to be stored and never shown in place."""
+    thread_id, attachment_id = call.id("thread_id", "thread"), call.id("attachment_id", "attachment")
+    file = await call.doors.attachment(thread_id, attachment_id, call.person)
+    headers = {
+        "Content-Disposition": content_disposition(file.filename),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return FileResponse(file.path, headers=headers, media_type=file.media_type)

@@ -1,0 +1,135 @@
+"""How does a server start, say that it is ready, and end?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pizzabot.cli.place import HomeOption, address_file, home_of, url_of, write_address
+from pizzabot.cli.text import visible
+from pizzabot.home import Home
+
+if TYPE_CHECKING:
+    from pizzabot.settings import Settings
+    from pizzabot.wiring import Runtime
+
+logger = logging.getLogger(__name__)
+
+_SERVERS_SETTLE_SECONDS = 30.0
+
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="HOST", help="Listen there instead of on web.host.")
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65535, help="Listen there instead of on web.port; 0 takes a free one."),
+]
+
+
+def serve(host: HostOption = None, port: PortOption = None, home: HomeOption = None) -> None:
+    """Run the server until SIGTERM or Ctrl-C."""
+    run_server(home_of(home), host, port, lambda _: [])
+
+
+def run_server(
+    home: Home, host: str | None, port: int | None, greeting: Callable[[Runtime], list[str]]
+) -> None:
+    """Own the home, serve until a signal comes, and close cleanly; `greeting` are more lines at the start.
+
+    Raises:
+        ConfigError: something that is configured is wrong.
+        HomeLocked: another process serves this home.
+    """
+    os.umask(0o077)
+    home.prepare()
+    with home.lock():
+        environ = serving_environment(home.path, os.environ, host, port)
+        settings = _configured(home, environ)
+        with contextlib.suppress(FileNotFoundError):
+            address_file(home).unlink()  # of a server that was killed
+        try:
+            asyncio.run(_serve(home, settings, environ, greeting))
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                address_file(home).unlink()
+
+
+def serving_environment(
+    home: Path, environ: Mapping[str, str], host: str | None, port: int | None
+) -> dict[str, str]:
+    """The environment with `.env` under it, and the options as the settings they stand for.
+
+    As settings they are checked like settings: `--host 0.0.0.0` is no way around `allowed_origins`.
+    """
+    from pizzabot.settings import load_environment
+
+    given = {"PIZZABOT_WEB__HOST": host, "PIZZABOT_WEB__PORT": str(port) if port is not None else None}
+    options = {name: value for name, value in given.items() if value is not None}
+    return load_environment(home, environ) | options
+
+
+def _configured(home: Home, environ: Mapping[str, str]) -> Settings:
+    from pizzabot import logs
+    from pizzabot.settings import load_settings
+    from pizzabot.tools.config import read_servers
+
+    settings = load_settings(home.path, environ)
+    secrets = {*settings.secrets(), *read_servers(home.mcp_json, environ).secrets}
+    logs.configure(home.logs, settings.log_level, secrets)
+    # Model clients look for their keys in the process's own environment.
+    os.environ.update({name: value for name, value in environ.items() if name not in os.environ})
+    return settings
+
+
+async def _serve(
+    home: Home,
+    settings: Settings,
+    environ: Mapping[str, str],
+    greeting: Callable[[Runtime], list[str]],
+) -> None:
+    from pizzabot.agent.models import label
+    from pizzabot.wiring import open_runtime
+
+    with _signalled() as stopping:
+        async with open_runtime(home, settings, environ) as runtime:
+            port = getattr(runtime.channels.get("api"), "port", settings.web.port)
+            write_address(home, settings.web.host, port)
+            where = url_of(settings.web.host, port)
+            print(f"Pizza Bot is ready at {where} with {label(settings.model)}, home {home.path}", flush=True)
+            for line in [*broken_lines(runtime.doors.reports.status_now()), *greeting(runtime)]:
+                print(line, flush=True)
+            watch = asyncio.create_task(_tell_unready(runtime), name="unready")
+            await stopping.wait()
+            print("Closing; what is unfinished goes on at the next start.", flush=True)
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+            with contextlib.suppress(FileNotFoundError):
+                address_file(home).unlink()
+
+
+@contextlib.contextmanager
+def _signalled() -> Iterator[asyncio.Event]:
+    """An event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def received(number: int) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, received, number)
+    try:
+        yield stopping
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

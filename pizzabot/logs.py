@@ -1,0 +1,144 @@
+"""What is written down about a server's life, and how do secrets stay out of it?
+
+JSON lines go to `logs/pizzabot.log`, which is rotated by size; plain lines go to stderr. Every secret is blotted
+out of the message, its arguments and tracebacks before either is written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from urllib.parse import quote
+
+FILE_NAME = "pizzabot.log"
+BLOT = "***"
+_FILE_BYTES = 10_000_000
+_OLD_FILES = 5
+_PRIVATE_FILE = 0o600
+
+# What looks like a credential is one, also when no setting names it.
+_TOKEN = re.compile(
+    r"(?i:(?P<kept>\b(?:bearer|basic)\s+))[A-Za-z0-9._~+/=-]{8,}"
+    r"|\bpzb_[A-Za-z0-9_-]{16,}"
+    r"|\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}"
+    r"|\bsk-[A-Za-z0-9_-]{16,}"
+    r"|(?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)"
+)
+
+_TALKATIVE = ("httpx", "httpcore", "openai", "alembic", "dbos", "mcp", "uvicorn", "asyncio", "langchain", "langgraph")
+
+
+class Redaction(logging.Filter):
+    """Blots secrets out of a record, in the form it is written in."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        forms = {form for secret in secrets if secret for form in _forms(secret)}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the record's texts; every handler may see it again, which changes nothing more."""
+        record.msg, record.args = self.redacted(_message(record)), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self.redacted(record.exc_text)
+        if record.stack_info:
+            record.stack_info = self.redacted(record.stack_info)
+        return True
+
+    def redacted(self, text: str) -> str:
+        """`text` without any secret."""
+        if self._secrets is not None:
+            text = self._secrets.sub(BLOT, text)
+        return _TOKEN.sub(_blotted, text)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it may stand in a log: plain, in a URL, in JSON, in a repr, line by line."""
+    yield from (secret, quote(secret, safe=""), json.dumps(secret)[1:-1], repr(secret)[1:-1])
+    lines = secret.split("\n")
+    if len(lines) > 1:
+        yield from (line for line in lines if len(line) >= 12)
+
+
+def _blotted(match: re.Match[str]) -> str:
+    return f"{match['kept'] or match['url'] or ''}{BLOT}"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return f"{record.msg} {record.args!r}"  # a log line with a mistake in it is still worth having
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message and the error when there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_text:
+            line["error"] = record.exc_text
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        return json.dumps(line)
+
+
+class PlainLines(logging.Formatter):
+    """For the person in front of the server: time, level when it matters, message, and one line of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        cause = f" ({record.exc_text.strip().splitlines()[-1]})" if record.exc_text else ""
+        text = f"{moment:%H:%M:%S} {level}{record.getMessage()}{cause}"
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A log file that only its owner reads, also after rotation and whatever the umask."""
+
+    def _open(self):  # type: ignore[no-untyped-def]
+        os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE_FILE))
+        return super()._open()
+
+
+def configure(folder: Path, level: str, secrets: Iterable[str]) -> None:
+    """Write logs from now on: JSON lines into `folder`, plain lines to stderr.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    redaction = Redaction(secrets)
+    file = _PrivateFile(folder / FILE_NAME, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
+    file.setFormatter(JsonLines())
+    console = logging.StreamHandler(sys.stderr)
+    console.setFormatter(PlainLines())
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    for each in (file, console):
+        each.addFilter(redaction)
+        root.addHandler(each)
+    root.setLevel(level.upper())
+    logging.captureWarnings(True)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    # With a handler of its own already there, DBOS adds none that would write past the redaction.
+    dbos = logging.getLogger("dbos")
+    dbos.handlers = [file, console]
+    dbos.propagate = False
