@@ -39,16 +39,16 @@ class LiveChannel:
         self._running = False
 
     async def deliver(self, item: OutboundItem) -> Receipt:
-        state = str(item.action.state) if item.action else None
+        receipt = Receipt(item.external_id or item.key)
         data = {
             "channel": self.name,
             "kind": item.kind,
-            "key": item.key,
+            "external_id": receipt.external_id,
             "action_id": item.action.id if item.action else None,
-            "state": state,
+            "state": str(item.action.state) if item.action else None,
         }
         self._doors.events.publish(Event("delivered", item.thread_id, data))
-        return Receipt(item.external_id or item.key)
+        return receipt
 
     async def find(self, item: OutboundItem) -> Receipt | None:  # noqa: ARG002 - telling again tells nothing new
         return None

@@ -1,7 +1,7 @@
 """What is written down about a server's life, and how do secrets stay out of it?
 
-JSON lines go to `logs/pizzabot.log`, which is rotated by size; plain lines go to stderr. Every secret is blotted
-out of the message, its arguments and tracebacks before either is written.
+JSON lines go to `logs/pizzabot.log`, which is rotated by size; plain lines go to stderr. Every secret is
+blotted out of the message, its arguments and tracebacks before either is written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,18 @@ _TOKEN = re.compile(
     r"|(?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)"
 )
 
-_TALKATIVE = ("httpx", "httpcore", "openai", "alembic", "dbos", "mcp", "uvicorn", "asyncio", "langchain", "langgraph")
+_TALKATIVE = (
+    "httpx",
+    "httpcore",
+    "openai",
+    "alembic",
+    "dbos",
+    "mcp",
+    "uvicorn",
+    "asyncio",
+    "langchain",
+    "langgraph",
+)
 
 
 class Redaction(logging.Filter):
@@ -99,7 +110,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """For the person in front of the server: time, level when it matters, message, and one line of an error."""
+    """For the person in front of the server: time, level when it matters, message, an error's last line."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).astimezone()
@@ -131,6 +142,7 @@ def configure(folder: Path, level: str, secrets: Iterable[str]) -> None:
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
+        handler.close()
     for each in (file, console):
         each.addFilter(redaction)
         root.addHandler(each)

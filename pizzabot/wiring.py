@@ -258,6 +258,7 @@ async def _load_agent(
         tools=tools,
         checkpoints=saver,
     )
+    await asyncio.to_thread(agent.warm, settings.model, settings.directory().owner.name)
     await sweep.orphans(database, saver, home.attachments, started)
     return agent, saver
 

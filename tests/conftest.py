@@ -1,4 +1,4 @@
-"""What do the tests of every room share? A clock that stands still, a database of each kind, a closed network."""
+"""What do the tests of every room share? A still clock, a database of each kind, a closed network."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ def tool_calls_made(messages: Sequence[AnyMessage]) -> int:
 
 
 def _add(system: SystemMessage | None, text: str) -> SystemMessage:
-    if system is None:
-        return SystemMessage(text)
+    if system is None or isinstance(system.content, str):
+        return SystemMessage(f"{system.content}\n\n{text}" if system else text)
     return SystemMessage(content_blocks=[*system.content_blocks, {"type": "text", "text": f"\n\n{text}"}])
 
 

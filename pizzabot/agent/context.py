@@ -214,7 +214,7 @@ class RunContext:
                 also(connection)
             self._keep(connection, ended, tokens, now)
             runs.record_use(connection, self.run.id, used)
-            return self.still_ours(connection)
+            return runs.holds(connection, self.run)
 
         ours = await self.database.write(work)
         self.forget(started)
@@ -239,11 +239,6 @@ class RunContext:
         """Show something no longer as going on."""
         if started in self.live:
             self.live.remove(started)
-
-    def still_ours(self, connection: sa.Connection) -> bool:
-        """Whether this attempt still holds the run; False after a stop by another process."""
-        row = runs.get(connection, self.run.id)
-        return row is not None and row.state == "running" and row.attempt == self.run.attempt
 
     def _show(self, shown: Activity) -> None:
         data: Mapping[str, Any] = shown.to_json() | {"run_id": self.run.id}

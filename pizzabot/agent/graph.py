@@ -25,6 +25,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import StructuredTool
 from langgraph.graph.state import CompiledStateGraph
+from langsmith import set_runtime_overrides
 
 from pizzabot.agent import context
 from pizzabot.agent.calls import ModelCalls
@@ -42,6 +43,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+async def _inline(
+    _default: Any, context_: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Any:
+    return context_.run(function, *args, **kwargs)
+
+
+# LangChain wraps every hook of every middleware for LangSmith's tracing, and each wrapper hops to a thread
+# and back twice, also while tracing is off. What it does there takes microseconds.
+set_runtime_overrides(aio_to_thread=_inline)
 
 LOADING_PATIENCE_SECONDS = 30.0
 _GRAPHS_KEPT = 16
@@ -95,6 +107,13 @@ class Agent:
             )
             self._models[name] = made
         return self._models[name]
+
+    def warm(self, model: str, person: str) -> None:
+        """Import and build what the first run needs; takes seconds, so call it in a thread."""
+        try:
+            self.root(model, person, resuming=False)
+        except ModelFailed as error:
+            logger.warning("the model cannot be used: %s", error)
 
     def root(self, model: str, person: str, *, resuming: bool) -> Graph:
         """The graph for a run. A resumed one knows every skill, so that a paused worker is found again."""

@@ -34,6 +34,7 @@ from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Gate, SkillWord
 from pizzabot.approvals.store import Question
 from pizzabot.errors import OutcomeUnknown, ToolFailed
+from pizzabot.inbox import runs
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.tools.catalogue import ToolCatalogue, ToolSpec
@@ -232,7 +233,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         now = run.clock.now()
 
         def work(connection: sa.Connection) -> bool:
-            return run.still_ours(connection) and effects.start(
+            return runs.holds(connection, run.run) and effects.start(
                 connection,
                 call.key,
                 now,

@@ -1,4 +1,4 @@
-"""The command line. `main` answers help at once and loads everything else only for the command that needs it."""
+"""The command line: `main` answers help at once, and loads what a command needs only for that command."""
 
 from __future__ import annotations
 

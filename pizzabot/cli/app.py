@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from pizzabot.cli.failures import FAILED, INTERRUPTED, WRONG_USAGE, Failed, close_stdout, tell
-from pizzabot.cli.table import GROUPS, Command, commands, home_behind, quick_answer
+from pizzabot.cli.place import HomeOption
+from pizzabot.cli.table import COMMANDS, GROUPS, Command, home_behind, quick_answer
 from pizzabot.cli.text import visible
 from pizzabot.errors import PizzaBotError
 
@@ -61,11 +62,11 @@ def _call(arguments: Sequence[str]) -> int:
 def build(arguments: Sequence[str]) -> typer.Typer:
     """The parser of the command that is meant; of all when the first word is none, to say what is near."""
     first = arguments[0] if arguments else ""
-    meant = [row for row in commands() if row.words.split()[0] == first]
+    meant = [row for row in COMMANDS if row.words.split()[0] == first]
     app = _typer("An inbox for background AI agents.")
-    app.callback()(_nothing)
+    app.callback()(_root)
     groups: dict[str, typer.Typer] = {}
-    for row in meant or commands():
+    for row in meant or COMMANDS:
         group, _, name = row.words.rpartition(" ")
         if group and group not in groups:
             groups[group] = _typer(GROUPS[group])
@@ -86,8 +87,12 @@ def _typer(summary: str) -> typer.Typer:
     )
 
 
+def _root(home: HomeOption = None) -> None:
+    """Nothing to do: the option stands behind the command by now, and only its mistakes arrive here."""
+
+
 def _nothing() -> None:
-    pass
+    """A command or group that is only named."""
 
 
 def _loaded(row: Command) -> Callable[..., Any]:
@@ -98,6 +103,9 @@ def _loaded(row: Command) -> Callable[..., Any]:
 
 def _show_usage_error(error: typer.TyperException) -> None:
     context = getattr(error, "ctx", None)
+    if error.format_message().startswith("Usage:"):  # a group without its command
+        tell(error.format_message())
+        return
     if context is not None:
         tell(context.get_usage())
     tell(f"pizzabot: {visible(error.format_message())}")

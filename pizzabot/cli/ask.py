@@ -15,7 +15,7 @@ import typer
 from pizzabot.cli import ids
 from pizzabot.cli.client import Api, connected
 from pizzabot.cli.decisions import ways_to_decide
-from pizzabot.cli.failures import FAILED, INTERRUPTED, Failed, tell
+from pizzabot.cli.failures import INTERRUPTED, Failed, tell
 from pizzabot.cli.following import Outcome, Posted, follow
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.text import short, shown_args, visible
@@ -80,16 +80,14 @@ def _end(api: Api, posted: Posted, outcome: Outcome) -> int:
         case "waiting":
             _tell_waiting(api, posted, outcome)
         case "failed":
-            raise Failed(
-                visible(outcome.text), f"try again: {api.command('retry', short(posted.thread_id))}"
-            )
+            raise Failed(visible(outcome.text), f"try again: {api.command('retry', short(posted.thread_id))}")
         case "stopped":
             raise Failed("the run was stopped", f"go on: {api.command('retry', short(posted.thread_id))}")
         case "paused":
             tell(f"Everything is stopped; the message is kept and runs after: {api.command('resume')}")
         case "going":
             tell(f"The run goes on. {_look_later(api, posted)}")
-    return FAILED if outcome.ending == "failed" else 0
+    return 0
 
 
 def _look_later(api: Api, posted: Posted) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -123,9 +124,9 @@ def _answer(response: httpx.Response) -> Any:
 
 
 @contextmanager
-def connected(option: str | None) -> Iterator[Api]:
+def connected(option: str | None, environ: Mapping[str, str] = os.environ) -> Iterator[Api]:
     """The API of the server of the chosen home."""
-    server = server_of(home_of(option))
+    server = server_of(home_of(option, environ), environ)
     headers = {"Authorization": f"Bearer {server.token}", "X-Pizzabot-Client": "terminal"}
     # Never through a proxy: the server is on this machine, and the token stays here.
     with httpx.Client(base_url=server.url, headers=headers, timeout=_TIMEOUT, trust_env=False) as http:

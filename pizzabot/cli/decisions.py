@@ -1,4 +1,4 @@
-"""How does a person decide from the terminal? Show exactly what will run, and send the digest of what was shown."""
+"""How does a person decide from the terminal? Show what will run, and send the digest of what was shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def reject(action: ActionId, reason: Reason = None, home: HomeOption = None) -> 
 
 def edit(
     action: ActionId,
-    changes: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="What to change.")] = None,
+    changes: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What to change.")] = None,
     json_text: Annotated[
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments, as one JSON object.")
     ] = None,

@@ -23,7 +23,7 @@ def thread_id(api: Api, given: str) -> str:
 
 
 def action(api: Api, given: str) -> Mapping[str, Any]:
-    """The action that an id or its ending names, in its present state; those that wait are looked at first."""
+    """The action that an id or its ending names, as it is now; those that wait are looked at first."""
     if is_full(given):
         found: Mapping[str, Any] = api.get(f"/api/actions/{_clean(given)}")
         return found
@@ -48,9 +48,7 @@ def _found(given: str, what: str, rows: Iterable[Mapping[str, Any]], label: str)
     """
     ending = _clean(given)
     if not _ENDING.fullmatch(ending):
-        raise Failed(
-            f"{visible(given[:60])!s} is not the id of a thread or action; lists show the ends of ids"
-        )
+        raise Failed(f"{visible(given[:60])} is not the id of a thread or action; lists show the ends of ids")
     if len(ending) < SHORTEST:
         raise Failed(
             f"{ending} is too short; give at least the last {SHORTEST} characters of the {what}'s id"

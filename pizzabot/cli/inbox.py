@@ -23,9 +23,7 @@ ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id
 
 
 def inbox(
-    view: Annotated[
-        str, typer.Argument(metavar="[all|unread|action|archived]", help="Which threads.")
-    ] = "all",
+    view: Annotated[str, typer.Argument(metavar="all|unread|action|archived", help="Which threads.")] = "all",
     search: Annotated[str, typer.Option("--search", metavar="WORDS", help="Only with these words.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")] = 20,
     json: JsonOption = False,
@@ -116,7 +114,8 @@ def thread_lines(api: Api, thread: Mapping[str, Any]) -> Iterator[str]:
     yield from _doings(thread)
     for run in thread["runs"]:
         if error := run.get("error"):
-            yield f"\nFailed: {visible(error['message'])} Try again: {api.command('retry', short(thread['id']))}"
+            again = api.command("retry", short(thread["id"]))
+            yield f"\nFailed: {visible(error['message'])} Try again: {again}"
     for action in thread["actions"]:
         if action["state"] in ("pending", "expired"):
             yield ""
@@ -126,7 +125,8 @@ def thread_lines(api: Api, thread: Mapping[str, Any]) -> Iterator[str]:
 def _message_head(message: Mapping[str, Any], api: Api) -> str:
     held = " · held for the next run" if message.get("held") else ""
     time = at(parsed_time(message["created_at"]), api.zone)
-    return f"── {visible(message['author'] or message['role'])} · {time} · message {visible(message['id'])}{held}"
+    author = visible(message["author"] or message["role"])
+    return f"── {author} · {time} · message {visible(message['id'])}{held}"
 
 
 def _doings(thread: Mapping[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ HomeOption = Annotated[
     typer.Option("--home", metavar="DIR", help="The home directory; else PIZZABOT_HOME, else ~/.pizzabot."),
 ]
 
-_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def address_file(home: Home) -> Path:
 
 def write_address(home: Home, host: str, port: int) -> None:
     """Say where this server is reached, for the commands of this machine."""
-    write_private(address_file(home), f"{_ANY_HOST.get(host, host)} {port}\n".encode())
+    write_private(address_file(home), f"{host} {port}\n".encode())
 
 
 def server_of(home: Home, environ: Mapping[str, str] = os.environ) -> Server:
@@ -56,12 +56,17 @@ def server_of(home: Home, environ: Mapping[str, str] = os.environ) -> Server:
     if not is_running(home):
         raise NotRunning(home.path)
     host, port = _address(home, environ)
-    literal = f"[{host}]" if ":" in host else host
-    return Server(home, f"http://{literal}:{port}", environ.get("PIZZABOT_TOKEN") or _owner_token(home))
+    return Server(home, url_of(host, port), environ.get("PIZZABOT_TOKEN") or _owner_token(home))
+
+
+def url_of(host: str, port: int) -> str:
+    """Where a server that listens on that host is reached from this machine."""
+    reached = _ANY_HOST.get(host, host)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
 def is_running(home: Home) -> bool:
-    """Whether the process that the lock file names is alive. Only reads: taking the lock could stop a start."""
+    """Whether the process that the lock file names is alive. To try the lock itself could break a start."""
     try:
         line = home.lock_file.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
@@ -89,7 +94,7 @@ def _configured_address(home: Home, environ: Mapping[str, str]) -> tuple[str, in
     from pizzabot.settings import load_settings
 
     web = load_settings(home.path, environ).web
-    return _ANY_HOST.get(web.host, web.host), web.port
+    return web.host, web.port
 
 
 def _owner_token(home: Home) -> str:

@@ -26,8 +26,8 @@ def activity_line(activity: Mapping[str, Any]) -> str | None:
         return None
     if outcome == "started":
         return f"  {inside}{name} …"
-    ending = {"ok": "", "error": "failed, ", "stopped": "stopped, "}.get(outcome, "")
-    return f"  {inside}{name} ({ending}{lasted or 'done'}){detail}"
+    ending = {"error": "failed", "stopped": "stopped"}.get(outcome, "" if lasted else "done")
+    return f"  {inside}{name} ({', '.join(part for part in (ending, lasted) if part)}){detail}"
 
 
 class Told:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,6 +61,7 @@ def run_server(
         finally:
             with contextlib.suppress(FileNotFoundError):
                 address_file(home).unlink()
+            gc.freeze()  # or Python, at its end, looks once more through all that the agent loaded: a second
 
 
 def serving_environment(
@@ -104,7 +106,7 @@ async def _serve(
             write_address(home, settings.web.host, port)
             where = url_of(settings.web.host, port)
             print(f"Pizza Bot is ready at {where} with {label(settings.model)}, home {home.path}", flush=True)
-            for line in [*broken_lines(runtime.doors.reports.status_now()), *greeting(runtime)]:
+            for line in [*await _broken(runtime), *greeting(runtime)]:
                 print(line, flush=True)
             watch = asyncio.create_task(_tell_unready(runtime), name="unready")
             await stopping.wait()
@@ -133,3 +135,43 @@ def _signalled() -> Iterator[asyncio.Event]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+async def _broken(runtime: Runtime) -> list[str]:
+    status = await runtime.doors.reports.status(runtime.people.owner)
+    return [f"broken: {place_of(row)}: {visible(row['reason'])}" for row in status["broken"]]
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """The file, and the line where it is known."""
+    return visible(str(row["file"])) + (f":{row['line']}" if row.get("line") else "")
+
+
+async def _tell_unready(runtime: Runtime) -> None:
+    """Once the MCP servers had their time to connect, say which are not there and what cannot be used."""
+    await runtime.tools.settle(_SERVERS_SETTLE_SECONDS)
+    reports = runtime.doors.reports
+    for line in unready_lines(reports.servers(), reports.skills()):
+        print(line, flush=True)
+
+
+def unready_lines(servers: Sequence[Mapping[str, Any]], skills: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for each server that is not there and each skill that cannot be used."""
+    lines = [
+        f"not ready: MCP server {visible(row['name'])} is {row['state']}"
+        + (f": {visible(row['error'])}" if row.get("error") else "")
+        for row in servers
+        if row["state"] not in ("connected", "disabled")
+    ]
+    names = [row["name"] for row in servers]
+    return lines + [
+        f"not ready: skill {visible(row['id'])}: {visible(row.get('reason') or row['state'])}"
+        for row in skills
+        if row["state"] in ("unavailable", "loading") and not is_offer(row, names)
+    ]
+
+
+def is_offer(skill: Mapping[str, Any], servers: Collection[str]) -> bool:
+    """Whether this built-in skill is for a server that nobody configured: an offer, nothing to repair."""
+    wanted = {tool.split(":")[1] for tool in skill["tools"] if tool.startswith("mcp:")}
+    return skill["source"] == "builtin" and bool(wanted) and wanted.isdisjoint(servers)

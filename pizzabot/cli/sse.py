@@ -25,24 +25,28 @@ class Heard:
 
 
 def parsed(lines: Iterable[str]) -> Iterator[Heard]:
-    """The events of a stream; comments, other fields and what is not our JSON are skipped."""
-    data: list[str] = []
+    """The events of a stream; comments, other fields and what is not ours are skipped."""
+    kind, data = "", list[str]()
     for line in lines:
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            event = _event("\n".join(data))
-            data = []
-            if event is not None:
+        field_name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field_name == "event":
+            kind = value
+        elif field_name == "data":
+            data.append(value)
+        elif not line:
+            if data and (event := _event(kind, "\n".join(data))) is not None:
                 yield event
+            kind, data = "", []
 
 
-def _event(text: str) -> Heard | None:
+def _event(kind: str, text: str) -> Heard | None:
     try:
         value = json.loads(text)
-        return Heard(str(value["kind"]), dict(value.get("data") or {}))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, RecursionError):
         return None
+    data = value.get("data") if isinstance(value, dict) else None
+    return Heard(kind, data) if kind and isinstance(data, dict) else None
 
 
 class Stream:

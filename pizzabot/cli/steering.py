@@ -15,7 +15,7 @@ from pizzabot.cli.text import short
 
 def stop(
     thread: Annotated[
-        str | None, typer.Argument(metavar="[THREAD]", help="The thread's id, or the end of it.")
+        str | None, typer.Argument(metavar="THREAD", help="The thread's id, or the end of it.")
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Stop all runs, and start none until resume.")
@@ -31,15 +31,17 @@ def stop(
             print(f"Everything is stopped. Messages are kept; they run after: {api.command('resume')}")
             return
         found = ids.thread_id(api, thread)
-        api.post(f"/api/threads/{found}/stop")
+        if not api.post(f"/api/threads/{found}/stop").get("stopped", True):
+            print(f"{short(found)}: nothing was running.")
+            return
         print(f"{short(found)} is stopped. Go on: {api.command('retry', short(found))}")
 
 
 def resume(home: HomeOption = None) -> None:
     """Undo `stop --all`: what was kept runs now."""
     with connected(home) as api:
-        api.post("/api/resume")
-        print("Work goes on.")
+        resumed = api.post("/api/resume").get("resumed", True)
+        print("Work goes on." if resumed else "Nothing was stopped.")
 
 
 def retry(thread: ThreadId, home: HomeOption = None) -> None:

@@ -6,7 +6,7 @@ more than starting Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -72,7 +72,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("mcp list", "house:mcp_list", "List the MCP servers and how they are."),
             Command("mcp tools", "house:mcp_tools", "List the tools of one server, or of all."),
             Command("mcp reconnect", "house:mcp_reconnect", "Connect to an MCP server anew."),
-            Command("backup", "setup:backup", "Copy everything of the home into one file."),
+            Command("backup", "setup:backup", "Copy the home into one file, also while the server runs."),
             Command("restore", "setup:restore", "Fill an empty home from a backup."),
             Command("migrate", "setup:migrate", "Bring the database to this version's tables."),
             Command("token", "setup:token", "Print a new API token for a person."),
@@ -81,6 +81,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ),
 )
 
+COMMANDS = tuple(row for _, rows in SECTIONS for row in rows)
 GROUPS = {
     "skills": "Skills: what the agent can be asked to do.",
     "mcp": "MCP servers: where tools come from.",
@@ -99,12 +100,6 @@ Options
 
 Exit codes: 0 done, 1 failed or refused, 2 wrong usage, 3 the server is not running.
 """
-
-
-def commands() -> Iterator[Command]:
-    """Every command, in the order of the help."""
-    for _, rows in SECTIONS:
-        yield from rows
 
 
 def help_text() -> str:

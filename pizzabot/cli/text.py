@@ -1,4 +1,4 @@
-"""How does text from outside look on a terminal, so that it can neither rewrite the screen nor hide anything?"""
+"""How does text from outside look on a terminal, where it must neither rewrite the screen nor hide?"""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _is_plain(text: str) -> bool:
 
 
 def shown_args(args: Mapping[str, Any], indent: str = "  ") -> list[str]:
-    """Every argument in full, one a line; the lines of a long text stand behind a bar, which no text can fake."""
+    """Every argument in full, one a line; a long text stands behind a bar, which no text can fake."""
     width = min(max((len(visible(name)) for name in args), default=0), 24)
     lines: list[str] = []
     for name, value in args.items():

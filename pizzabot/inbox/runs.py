@@ -45,6 +45,44 @@ class Run:
     error_message: str | None
 
 
+_HELD = sa.and_(
+    messages.c.thread_id == sa.bindparam("thread"), messages.c.run_id.is_(None), messages.c.role == "user"
+)
+_THIS = runs.c.id == sa.bindparam("run")
+_THIS_ATTEMPT = sa.and_(_THIS, runs.c.state == "running", runs.c.attempt == sa.bindparam("attempt_now"))
+
+# Statements of every run are built once: building one costs four times as much as running it.
+_GET = sa.select(runs).where(_THIS)
+_ACTIVE = sa.select(runs).where(
+    runs.c.thread_id == sa.bindparam("thread"), runs.c.state.in_(ACTIVE_RUN_STATES)
+)
+_INSERT = sa.insert(runs)
+_TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
+_HELD_FROM = sa.select(messages.c.author).where(_HELD).order_by(messages.c.seq).limit(1)
+_QUEUED = (
+    sa.select(runs.c.id)
+    .where(runs.c.state == "queued")
+    .order_by(runs.c.queued_at, runs.c.id)
+    .limit(sa.bindparam("count"))
+    .with_for_update(skip_locked=True)
+)
+_START = (
+    sa.update(runs)
+    .where(_THIS, runs.c.state == "queued")
+    .values(
+        state="running",
+        attempt=runs.c.attempt + sa.bindparam("more"),
+        started_at=sa.func.coalesce(runs.c.started_at, sa.bindparam("now", type_=runs.c.started_at.type)),
+    )
+    .returning(*runs.c)
+)
+_START_AGAIN = _START.where(runs.c.attempt == sa.bindparam("attempt_now"))
+_RECORD_USE = sa.update(runs).where(_THIS).values(used=sa.bindparam("use"))
+_STILL = sa.select(runs.c.id).where(_THIS_ATTEMPT)
+_SHOW = sa.update(threads).where(threads.c.id == sa.bindparam("thread")).values(state=sa.bindparam("shown"))
+_STOPPED = sa.select(stops).where(stops.c.scope == STOP_ALL)
+
+
 def _run(row: Any) -> Run:
     return Run(
         row.id,
@@ -65,8 +103,13 @@ def _run(row: Any) -> Run:
 
 def get(connection: sa.Connection, run_id: str) -> Run | None:
     """The run, or None when its thread was deleted."""
-    row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).first()
+    row = connection.execute(_GET, {"run": run_id}).first()
     return _run(row) if row else None
+
+
+def holds(connection: sa.Connection, run: Run) -> bool:
+    """Whether this attempt still has the run: it was not stopped, and nobody claimed it since."""
+    return connection.execute(_STILL, {"run": run.id, "attempt_now": run.attempt}).first() is not None
 
 
 def of_thread(connection: sa.Connection, thread_id: str) -> list[Run]:
@@ -84,8 +127,7 @@ def newest(connection: sa.Connection, thread_id: str) -> Run | None:
 
 def active(connection: sa.Connection, thread_id: str) -> Run | None:
     """The thread's active run: there is at most one, by a unique index."""
-    query = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.state.in_(ACTIVE_RUN_STATES))
-    row = connection.execute(query).first()
+    row = connection.execute(_ACTIVE, {"thread": thread_id}).first()
     return _run(row) if row else None
 
 
@@ -101,50 +143,37 @@ def create(
     """A queued run that takes every held message of the thread, all together, in order."""
     run_id = new_id()
     connection.execute(
-        sa.insert(runs).values(
-            id=run_id,
-            thread_id=thread_id,
-            person=person,
-            model=model,
-            state=RunState.QUEUED,
-            attempt=0,
-            created_at=now,
-            queued_at=now,
-            used={},
-            allowance=dict(allowance),
-        )
+        _INSERT,
+        {
+            "id": run_id,
+            "thread_id": thread_id,
+            "person": person,
+            "model": model,
+            "state": RunState.QUEUED,
+            "attempt": 0,
+            "created_at": now,
+            "queued_at": now,
+            "used": {},
+            "allowance": dict(allowance),
+        },
     )
-    held = sa.and_(messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user")
-    connection.execute(sa.update(messages).where(held).values(run_id=run_id))
+    connection.execute(_TAKE_HELD, {"thread": thread_id, "run": run_id})
     _show(connection, thread_id, RunState.QUEUED)
     return run_id
 
 
 def held_from(connection: sa.Connection, thread_id: str) -> str | None:
     """Who wrote the first message that waits for the next run; None when none waits."""
-    query = (
-        sa.select(messages.c.author)
-        .where(messages.c.thread_id == thread_id, messages.c.run_id.is_(None), messages.c.role == "user")
-        .order_by(messages.c.seq)
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
+    return connection.execute(_HELD_FROM, {"thread": thread_id}).scalar()
 
 
 def claim(connection: sa.Connection, limit: int, now: datetime) -> list[Run]:
     """Take up to `limit` queued runs, oldest first; none while everything is stopped."""
     if stopped_by(connection) is not None:
         return []
-    query = (
-        sa.select(runs.c.id)
-        .where(runs.c.state == RunState.QUEUED)
-        .order_by(runs.c.queued_at, runs.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
     return [
         run
-        for row in connection.execute(query).all()
+        for row in connection.execute(_QUEUED, {"count": limit}).all()
         if (run := _start(connection, row.id, now, attempt=None)) is not None
     ]
 
@@ -157,16 +186,11 @@ def claim_again(connection: sa.Connection, run_id: str, attempt: int, now: datet
 
 
 def _start(connection: sa.Connection, run_id: str, now: datetime, *, attempt: int | None) -> Run | None:
-    change = sa.update(runs).where(runs.c.id == run_id, runs.c.state == RunState.QUEUED)
-    if attempt is not None:
-        change = change.where(runs.c.attempt == attempt)
-    row = connection.execute(
-        change.values(
-            state=RunState.RUNNING,
-            attempt=runs.c.attempt + (1 if attempt is None else 0),
-            started_at=sa.func.coalesce(runs.c.started_at, sa.bindparam("now", now, runs.c.started_at.type)),
-        ).returning(*runs.c)
-    ).first()
+    values: dict[str, Any] = {"run": run_id, "now": now, "more": 1 if attempt is None else 0}
+    if attempt is None:
+        row = connection.execute(_START, values).first()
+    else:
+        row = connection.execute(_START_AGAIN, values | {"attempt_now": attempt}).first()
     if row is None:
         return None
     _show(connection, row.thread_id, RunState.RUNNING)
@@ -215,8 +239,9 @@ def pause(
 
 
 def _leave(connection: sa.Connection, run: Run, state: RunState, **values: Any) -> bool:
-    held = (runs.c.id == run.id, runs.c.state == RunState.RUNNING, runs.c.attempt == run.attempt)
-    changed = connection.execute(sa.update(runs).where(*held).values(state=state, **values)).rowcount == 1
+    change = sa.update(runs).where(_THIS_ATTEMPT)
+    key = {"run": run.id, "attempt_now": run.attempt}
+    changed = connection.execute(change, key | {"state": state} | values).rowcount == 1
     if changed:
         _show(connection, run.thread_id, state)
     return changed
@@ -264,7 +289,7 @@ def allow_more(connection: sa.Connection, run_id: str, allowance: Mapping[str, A
 
 def record_use(connection: sa.Connection, run_id: str, used: Mapping[str, Any]) -> None:
     """Store what the run has used so far."""
-    connection.execute(sa.update(runs).where(runs.c.id == run_id).values(used=dict(used)))
+    connection.execute(_RECORD_USE, {"run": run_id, "use": dict(used)})
 
 
 def stop_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> None:
@@ -280,11 +305,9 @@ def resume_everything(connection: sa.Connection) -> bool:
 
 def stopped_by(connection: sa.Connection) -> tuple[str, str, datetime] | None:
     """Who stopped everything, through which channel and when; None when nothing is stopped."""
-    row = connection.execute(sa.select(stops).where(stops.c.scope == STOP_ALL)).first()
+    row = connection.execute(_STOPPED).first()
     return (row.person, row.via, row.at) if row else None
 
 
 def _show(connection: sa.Connection, thread_id: str, state: RunState) -> None:
-    connection.execute(
-        sa.update(threads).where(threads.c.id == thread_id).values(state=THREAD_STATE_OF_RUN[state])
-    )
+    connection.execute(_SHOW, {"thread": thread_id, "shown": THREAD_STATE_OF_RUN[state]})

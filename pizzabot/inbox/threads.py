@@ -59,6 +59,35 @@ class Message:
 
 _COLUMNS = [threads.c[name] for name in Thread.__dataclass_fields__]
 
+# Statements of every message are built once: building one costs four times as much as running it.
+_BY_ID = sa.select(*_COLUMNS).where(threads.c.id == sa.bindparam("id"))
+_LOCKED = _BY_ID.with_for_update()
+_AT_ADDRESS = sa.select(thread_addresses.c.thread_id).where(
+    thread_addresses.c.channel == sa.bindparam("channel"),
+    thread_addresses.c.address == sa.bindparam("address"),
+)
+_INSERT_THREAD, _INSERT_ADDRESS = sa.insert(threads), sa.insert(thread_addresses)
+_INSERT_MESSAGE = sa.insert(messages).returning(messages.c.seq)
+_SHOWN = (
+    sa.update(threads)
+    .where(threads.c.id == sa.bindparam("thread"))
+    .values(last_message=sa.bindparam("text"), last_activity_at=sa.bindparam("at"))
+)
+_SHOW_ASKED, _SHOW_TOLD = _SHOWN.values(archived=False), _SHOWN.values(unread=True)
+_MESSAGE = sa.select(messages).where(messages.c.seq == sa.bindparam("seq"))
+_OF_RUN = (
+    sa.select(messages)
+    .where(
+        messages.c.thread_id == sa.bindparam("thread"),
+        messages.c.run_id == sa.bindparam("run"),
+        messages.c.role == "user",
+    )
+    .order_by(messages.c.seq)
+)
+_ATTACHMENTS = (
+    sa.select(attachments).where(attachments.c.thread_id == sa.bindparam("thread")).order_by(attachments.c.id)
+)
+
 
 def thread_of(row: Any) -> Thread:
     """A selected row as a value."""
@@ -78,23 +107,19 @@ def one_line(text: str, length: int) -> str:
 
 def get(connection: sa.Connection, thread_id: str) -> Thread | None:
     """The thread, or None."""
-    row = connection.execute(sa.select(*_COLUMNS).where(threads.c.id == thread_id)).first()
+    row = connection.execute(_BY_ID, {"id": thread_id}).first()
     return thread_of(row) if row else None
 
 
 def lock(connection: sa.Connection, thread_id: str) -> Thread | None:
     """The thread, held until the transaction ends, so that two intakes cannot both find it idle."""
-    row = connection.execute(sa.select(*_COLUMNS).where(threads.c.id == thread_id).with_for_update()).first()
+    row = connection.execute(_LOCKED, {"id": thread_id}).first()
     return thread_of(row) if row else None
 
 
 def at_address(connection: sa.Connection, channel: str, address: str) -> str | None:
     """The thread that lives at this place of a channel."""
-    return connection.execute(
-        sa.select(thread_addresses.c.thread_id).where(
-            thread_addresses.c.channel == channel, thread_addresses.c.address == address
-        )
-    ).scalar()
+    return connection.execute(_AT_ADDRESS, {"channel": channel, "address": address}).scalar()
 
 
 def create(
@@ -112,25 +137,24 @@ def create(
     thread_id = thread_id or new_id()
     place = address or thread_id
     connection.execute(
-        sa.insert(threads).values(
-            id=thread_id,
-            title=title,
-            title_source=title_source,
-            owner=owner,
-            channel=channel,
-            address=place,
-            state=ThreadState.IDLE,
-            unread=False,
-            action_count=0,
-            archived=False,
-            last_message="",
-            last_activity_at=now,
-            created_at=now,
-        )
+        _INSERT_THREAD,
+        {
+            "id": thread_id,
+            "title": title,
+            "title_source": title_source,
+            "owner": owner,
+            "channel": channel,
+            "address": place,
+            "state": ThreadState.IDLE,
+            "unread": False,
+            "action_count": 0,
+            "archived": False,
+            "last_message": "",
+            "last_activity_at": now,
+            "created_at": now,
+        },
     )
-    connection.execute(
-        sa.insert(thread_addresses).values(channel=channel, address=place, thread_id=thread_id)
-    )
+    connection.execute(_INSERT_ADDRESS, {"channel": channel, "address": place, "thread_id": thread_id})
     _store_title(connection, thread_id, title, now)
     return thread_id
 
@@ -148,22 +172,20 @@ def add_message(
     created_at: datetime | None = None,
 ) -> int:
     """Append a message; what a person did not write makes the thread unread. Returns its number."""
-    seq = connection.execute(
-        sa.insert(messages)
-        .values(
-            thread_id=thread_id,
-            run_id=run_id,
-            role=role,
-            author=author,
-            text=text,
-            channel=channel,
-            created_at=created_at or now,
-        )
-        .returning(messages.c.seq)
-    ).scalar_one()
-    shown: dict[str, Any] = {"last_message": one_line(text, _SNIPPET_LENGTH), "last_activity_at": now}
-    shown |= {"archived": False} if role == "user" else {"unread": True}
-    connection.execute(sa.update(threads).where(threads.c.id == thread_id).values(**shown))
+    row = {
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "role": role,
+        "author": author,
+        "text": text,
+        "channel": channel,
+        "created_at": created_at or now,
+    }
+    seq = connection.execute(_INSERT_MESSAGE, row).scalar_one()
+    connection.execute(
+        _SHOW_ASKED if role == "user" else _SHOW_TOLD,
+        {"thread": thread_id, "text": one_line(text, _SNIPPET_LENGTH), "at": now},
+    )
     return int(seq)
 
 
@@ -179,24 +201,18 @@ def messages_of(connection: sa.Connection, thread_id: str, *, after: int = 0) ->
 
 def messages_of_run(connection: sa.Connection, run_id: str, thread_id: str) -> list[Message]:
     """What people wrote that a run has to answer, oldest first."""
-    query = (
-        sa.select(messages)
-        .where(messages.c.thread_id == thread_id, messages.c.run_id == run_id, messages.c.role == "user")
-        .order_by(messages.c.seq)
-    )
-    return [_message(row) for row in connection.execute(query)]
+    return [_message(row) for row in connection.execute(_OF_RUN, {"thread": thread_id, "run": run_id})]
 
 
 def message(connection: sa.Connection, seq: int) -> Message | None:
     """One message by its number."""
-    row = connection.execute(sa.select(messages).where(messages.c.seq == seq)).first()
+    row = connection.execute(_MESSAGE, {"seq": seq}).first()
     return _message(row) if row else None
 
 
 def attachments_of(connection: sa.Connection, thread_id: str) -> Sequence[sa.Row[Any]]:
     """The rows of the files that came with a thread's messages."""
-    query = sa.select(attachments).where(attachments.c.thread_id == thread_id).order_by(attachments.c.id)
-    return connection.execute(query).all()
+    return connection.execute(_ATTACHMENTS, {"thread": thread_id}).all()
 
 
 def add_attachment(connection: sa.Connection, **values: Any) -> None:
@@ -231,7 +247,8 @@ def rename(
 def _store_title(connection: sa.Connection, thread_id: str, title: str, now: datetime) -> None:
     # The title is searched like a message; the row is not shown among them.
     connection.execute(
-        sa.insert(messages).values(thread_id=thread_id, role="title", author="", text=title, created_at=now)
+        _INSERT_MESSAGE,
+        {"thread_id": thread_id, "role": "title", "author": "", "text": title, "created_at": now},
     )
 
 

@@ -56,8 +56,33 @@ class Delivery:
     shown_state: str | None
 
 
-def _insert(connection: sa.Connection, table: sa.Table) -> Any:
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+def _insert(dialect: str, table: sa.Table) -> Any:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+
+
+# Built once per database: building a statement costs four times as much as running it.
+_DIALECTS = ("sqlite", "postgresql")
+_ENQUEUE = {
+    dialect: _insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
+    for dialect in _DIALECTS
+}
+_SHOWN = ("thread_id", "action_id", "person", "shown_state", "delivered_at")
+
+
+def _remember(dialect: str) -> Any:
+    insert = _insert(dialect, deliveries)
+    return insert.on_conflict_do_update(
+        index_elements=["channel", "address", "external_id"],
+        set_={name: insert.excluded[name] for name in _SHOWN},
+    )
+
+
+_REMEMBER = {dialect: _remember(dialect) for dialect in _DIALECTS}
+_SENT = (
+    sa.update(outbox)
+    .where(outbox.c.id == sa.bindparam("row"))
+    .values(state="sent", sent_at=sa.bindparam("now"), error=None)
+)
 
 
 def enqueue(
@@ -75,27 +100,23 @@ def enqueue(
     external_id: str | None = None,
 ) -> bool:
     """Queue an item once for ever per `key`; whether it is new."""
-    statement = (
-        _insert(connection, outbox)
-        .values(
-            id=new_id(),
-            key=key,
-            channel=channel,
-            address=address,
-            person=person,
-            kind=kind,
-            thread_id=thread_id,
-            message_seq=message_seq,
-            action_id=action_id,
-            external_id=external_id,
-            state="pending",
-            tries=0,
-            due_at=now,
-            created_at=now,
-        )
-        .on_conflict_do_nothing(index_elements=["key"])
-    )
-    return bool(connection.execute(statement).rowcount == 1)
+    row = {
+        "id": new_id(),
+        "key": key,
+        "channel": channel,
+        "address": address,
+        "person": person,
+        "kind": kind,
+        "thread_id": thread_id,
+        "message_seq": message_seq,
+        "action_id": action_id,
+        "external_id": external_id,
+        "state": "pending",
+        "tries": 0,
+        "due_at": now,
+        "created_at": now,
+    }
+    return connection.execute(_ENQUEUE[connection.dialect.name], row).first() is not None
 
 
 def take(
@@ -144,23 +165,20 @@ def sent(
     connection: sa.Connection, row: OutboxRow, external_id: str, shown_state: str | None, now: datetime
 ) -> None:
     """The item arrived as `external_id`; remember the copy so that it can be repainted."""
-    told = connection.execute(
-        sa.update(outbox).where(outbox.c.id == row.id).values(state="sent", sent_at=now, error=None)
-    )
+    told = connection.execute(_SENT, {"row": row.id, "now": now})
     if told.rowcount == 0:
         return  # the thread was deleted meanwhile
-    values = {
+    copy = {
+        "channel": row.channel,
+        "address": row.address,
+        "external_id": external_id,
         "thread_id": row.thread_id,
         "action_id": row.action_id,
         "person": row.person,
         "shown_state": shown_state,
         "delivered_at": now,
     }
-    connection.execute(
-        _insert(connection, deliveries)
-        .values(channel=row.channel, address=row.address, external_id=external_id, **values)
-        .on_conflict_do_update(index_elements=["channel", "address", "external_id"], set_=values)
-    )
+    connection.execute(_REMEMBER[connection.dialect.name], copy)
 
 
 def try_later(
@@ -229,15 +247,12 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
 
 def summary(connection: sa.Connection) -> dict[str, Any]:
     """For status: how many wait, how many are unknown, and what failed last."""
-    states: dict[str, int] = dict(
-        connection.execute(
-            sa.select(outbox.c.state, sa.func.count())
-            .where(outbox.c.state.in_(OPEN_STATES))
-            .group_by(outbox.c.state)
-        )
-        .tuples()
-        .all()
+    counted = (
+        sa.select(outbox.c.state, sa.func.count().label("rows"))
+        .where(outbox.c.state.in_(OPEN_STATES))
+        .group_by(outbox.c.state)
     )
+    states: dict[str, int] = {row.state: row.rows for row in connection.execute(counted)}
     newest = (
         sa.select(outbox.c.channel, outbox.c.address, outbox.c.error)
         .where(outbox.c.state == "failed")

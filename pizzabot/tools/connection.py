@@ -243,8 +243,8 @@ def _ending(spec: ServerSpec) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error without line breaks, cut to a length that can be shown."""
-    return " ".join(str(error).split())[:500]
+    """The message of an error without line breaks."""
+    return " ".join(str(error).split())
 
 
 def _client_info() -> Implementation:

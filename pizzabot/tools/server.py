@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STDERR_LINES = 100
+LONGEST_ERROR = 1000
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,8 @@ class McpServer:
         try:
             if for_tools:
                 tools, problems = await connection.tools(limit)
-                self._become("connected", "; ".join(problems) or None, tools)
+                if not self._is_called_off():
+                    self._become("connected", "; ".join(problems) or None, tools)
             else:
                 await connection.ping(limit)
         except TimeoutError as error:
@@ -248,7 +250,8 @@ class McpServer:
             self._scope.cancel()
 
     def _become(self, state: State, error: str | None = None, tools: tuple[ToolSpec, ...] = ()) -> None:
-        error = None if error is None else redact(error, self.spec.secrets)
+        # Cut afterwards: half a secret would not be recognised.
+        error = None if error is None else redact(error, self.spec.secrets)[:LONGEST_ERROR]
         if (state, error, tools) == (self._state, self._error, self._tools):
             return
         self._state, self._error, self._tools = state, error, tools

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import threading
 import time
@@ -152,7 +153,9 @@ def main() -> None:
         sys.stderr.write(words + "\n")
     if os.environ.get("LEDGER_LEARNING"):
         TOOLS.append(tool("learn", "Learn a tool.", {"name": {"type": "string"}}, ["name"]))
-    time.sleep(float(os.environ.get("LEDGER_START_DELAY", "0")))
+    deserted = select.poll()
+    deserted.register(sys.stdin, select.POLLHUP)
+    deserted.poll(1000 * float(os.environ.get("LEDGER_START_DELAY", "0")))
     for line in sys.stdin:
         try:
             message = json.loads(line)

@@ -1,4 +1,4 @@
-"""Are pages complete and without repeats, do they show each person what they may see, and does search find?"""
+"""Are pages complete and without repeats, shown to those who may see them, and does search find?"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import threads as thread_table
 from pizzabot.errors import Invalid
+from pizzabot.ids import new_id
 from pizzabot.inbox import pages, threads
 from pizzabot.inbox.pages import Page, View
 from pizzabot.people import Person
@@ -41,12 +42,29 @@ async def _all_ids(database: Database, **wanted: object) -> list[str]:
         cursor = page.next_cursor
 
 
-def _threads(connection: sa.Connection, clock: FakeClock, number: int, text: str = "x") -> list[str]:
-    made = []
-    for n in range(number):
-        made.append(arrives(connection, clock, f"{text} {n}").thread_id)
-        clock.advance(seconds=n % 3)  # some share a moment
-    return made
+def _threads(connection: sa.Connection, clock: FakeClock, number: int) -> list[str]:
+    """Many empty threads at once, oldest first; some share a moment."""
+    rows = [
+        {
+            "id": new_id(),
+            "title": "x",
+            "title_source": "first",
+            "owner": "Ada",
+            "channel": "web",
+            "address": "x",
+            "state": "idle",
+            "unread": False,
+            "action_count": 0,
+            "archived": False,
+            "last_message": "",
+            "last_activity_at": clock.advance(seconds=n % 3),
+            "created_at": clock.now(),
+        }
+        for n in range(number)
+    ]
+    if rows:
+        connection.execute(sa.insert(thread_table), rows)
+    return [str(row["id"]) for row in rows]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
@@ -84,8 +102,19 @@ async def test_a_page_is_never_larger_than_the_largest(database: Database, clock
 
 @pytest.mark.parametrize(
     "cursor",
-    ["x", "1", "1.2", "s5", "99999999999999999999." + "a" * 36, "999999999999999999." + "a" * 36]
-    + ["-1." + "a" * 36, "1." + "g" * 36, "١." + "a" * 36, "1.\x00" + "a" * 35],
+    [
+        "x",
+        "1",
+        "1.2",
+        "s5",
+        f"{'9' * 20}.{new_id()}",
+        f"{'9' * 18}.{new_id()}",
+        f"-1.{new_id()}",
+        f"1.{'g' * 36}",
+        f"١.{new_id()}",
+        "1.\x00" + "a" * 35,
+    ],
+    ids=repr,
 )
 async def test_a_foreign_cursor_is_refused(database: Database, cursor: str) -> None:
     with pytest.raises(Invalid) as caught:
@@ -238,7 +267,9 @@ async def test_a_deleted_thread_is_not_found(database: Database, clock: FakeCloc
 
 
 async def test_deleting_keeps_the_full_text_index_whole(sqlite_database: Database, clock: FakeClock) -> None:
-    made = await sqlite_database.write(lambda c: _threads(c, clock, 20, "cheese"))
+    made = await sqlite_database.write(
+        lambda c: [arrives(c, clock, f"cheese {n}").thread_id for n in range(20)]
+    )
     await sqlite_database.write(lambda c: [threads.delete(c, i) for i in made[::2]])
     await sqlite_database.write(
         lambda c: c.exec_driver_sql(
@@ -260,7 +291,7 @@ async def test_a_renamed_title_is_found_and_the_old_one_is_not(database: Databas
 
 
 async def test_a_search_stays_inside_its_view(database: Database, clock: FakeClock) -> None:
-    made = await database.write(lambda c: _threads(c, clock, 3, "cheese"))
+    made = await database.write(lambda c: [arrives(c, clock, "cheese").thread_id for _ in range(3)])
     await database.write(lambda c: threads.mark(c, made[1], unread=True, archived=None))
     await database.write(lambda c: threads.mark(c, made[2], unread=None, archived=True))
     assert await _all_ids(database, words="cheese") == [made[1], made[0]]
@@ -275,9 +306,9 @@ async def test_pages_of_a_search_hold_each_thread_once_by_its_newest_hit(
     chance = random.Random(seed)
 
     def work(connection: sa.Connection) -> list[str]:
-        made = [arrives(connection, clock, "dough", title="t").thread_id for _ in range(40)]
+        made = [arrives(connection, clock, "dough", title="t").thread_id for _ in range(25)]
         newest: dict[str, None] = dict.fromkeys(made)
-        for _ in range(150):
+        for _ in range(90):
             thread_id = chance.choice(made)
             text = chance.choice(["cheese please", "nothing"])
             arrives(connection, clock, text, thread_id=thread_id)

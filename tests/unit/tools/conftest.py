@@ -73,7 +73,7 @@ async def running(
         await catalogue.stop()
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 15) -> None:
     """Wait for something that happens by itself."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in files and processes too
@@ -91,7 +91,7 @@ def error_of(catalogue: ToolCatalogue, name: str) -> str:
 class WebServer:
     """An MCP server behind a port of the loopback, in a thread with a loop of its own."""
 
-    def __init__(self, transport: str, port: int = 0) -> None:
+    def __init__(self, transport: str) -> None:
         server = MCPServer("web")
         self.cancelled = threading.Event()
         self._describe(server)
@@ -100,7 +100,7 @@ class WebServer:
             app = server.sse_app() if transport == "sse" else server.streamable_http_app()
         self._path = "/sse" if transport == "sse" else "/mcp"
         config = uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_level="critical", timeout_graceful_shutdown=0
+            app, host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=0
         )
         self._uvicorn = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._uvicorn.run, daemon=True)
@@ -151,16 +151,53 @@ class WebServer:
             return "learned"
 
 
+class Wire:
+    """A stretch of network in front of a server that can be cut, and be whole again at the same port."""
+
+    def __init__(self, server: WebServer) -> None:
+        self._server = server
+        self._port = 0
+        self._listener: asyncio.Server | None = None
+        self._writers: list[asyncio.StreamWriter] = []
+
+    @property
+    def url(self) -> str:
+        return self._server.url.replace(str(self._server.port), str(self._port))
+
+    async def join(self) -> None:
+        self._listener = await asyncio.start_server(self._carry, "127.0.0.1", self._port)
+        self._port = self._listener.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, away = await asyncio.open_connection("127.0.0.1", self._server.port)
+        self._writers += [writer, away]
+        await asyncio.gather(self._pump(reader, away), self._pump(there, writer), return_exceptions=True)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
 StartWeb = Callable[..., Awaitable[WebServer]]
 
 
 @pytest.fixture
 def web() -> Iterator[StartWeb]:
-    """Start a server: `await web("http")`, `await web("sse", port=…)`."""
+    """Start a server: `await web("http")` or `await web("sse")`."""
     started: list[WebServer] = []
 
-    async def start(transport: str, port: int = 0) -> WebServer:
-        server = await asyncio.to_thread(WebServer, transport, port)
+    async def start(transport: str) -> WebServer:
+        server = await asyncio.to_thread(WebServer, transport)
         started.append(server)
         return server
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pizzabot.tools.config import McpConfig, parse_servers, read_servers, redact
@@ -199,12 +199,14 @@ json_values = st.recursive(
 keys = st.sampled_from(["command", "args", "env", "url", "type", "headers", "enabled", "timeout_seconds"])
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(max_size=6), st.dictionaries(keys, json_values) | json_values, max_size=3))
 def test_no_content_of_the_file_raises(servers: dict[str, Any]) -> None:
     config = parse(servers)
     assert len(config.servers) + len(config.broken) == len(servers)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=40))
 def test_no_text_raises(text: str) -> None:
     parse_servers(text, "f", {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pizzabot.tools.listing import sift
@@ -90,6 +90,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["$ref", "$id", "$schema", "$defs", "properties", "allOf"]), json_values)
 )

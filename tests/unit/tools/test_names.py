@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pizzabot.tools.names import model_name, model_names
@@ -15,6 +15,7 @@ full_names = st.builds("mcp:{}:{}".format, servers, tools) | st.just("builtin:ev
 reserved = st.sets(st.sampled_from(["a", "b", "eval", "a_a", "ledger_a", "_"]))
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(full_names, max_size=30), reserved)
 def test_names_are_valid_injective_and_deterministic(names: list[str], reserved: set[str]) -> None:
     mapping = model_names(names, reserved)

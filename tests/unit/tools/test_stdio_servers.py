@@ -36,14 +36,19 @@ async def test_a_connected_server_offers_its_tools_and_answers(stdio: Stdio, led
     assert [row["args"] for row in ledger.rows("end")] == [{"amount": 3, "note": "pizza"}]
 
 
-async def test_a_server_that_never_answers_delays_nobody(stdio: Stdio) -> None:
+async def test_a_server_that_never_answers_delays_nobody_and_its_own_callers_a_moment(stdio: Stdio) -> None:
     servers = {"sleepy": stdio(LEDGER_START_DELAY="60"), "awake": stdio()}
     began = time.monotonic()
-    async with running(servers, settle=0) as catalogue:
+    async with running(servers, settle=0, pace=Pace(call_patience_seconds=0.2)) as catalogue:
         assert time.monotonic() - began < 0.5
         await until(lambda: state_of(catalogue, "awake") == "connected")
         assert state_of(catalogue, "sleepy") == "connecting"
         assert "mcp:awake:lookup" in catalogue.tools()
+
+        began = time.monotonic()
+        with pytest.raises(ToolFailed, match="still connecting; the call was not sent"):
+            await catalogue.call("mcp:sleepy:lookup", {"query": "a"})
+        assert time.monotonic() - began < 1
 
 
 async def test_a_server_that_gives_no_answer_in_time_is_down_and_a_call_is_not_sent(stdio: Stdio) -> None:
@@ -54,15 +59,6 @@ async def test_a_server_that_gives_no_answer_in_time_is_down_and_a_call_is_not_s
         with pytest.raises(ToolFailed, match=r"is down: it gave no answer within 0\.2 s.*not sent") as caught:
             await catalogue.call("mcp:sleepy:lookup", {"query": "a"})
         assert not isinstance(caught.value, OutcomeUnknown)
-
-
-async def test_a_call_waits_a_moment_for_a_connecting_server_and_no_longer(stdio: Stdio) -> None:
-    pace = Pace(call_patience_seconds=0.2)
-    async with running({"sleepy": stdio(LEDGER_START_DELAY="60")}, settle=0, pace=pace) as catalogue:
-        began = time.monotonic()
-        with pytest.raises(ToolFailed, match="still connecting; the call was not sent"):
-            await catalogue.call("mcp:sleepy:lookup", {"query": "a"})
-        assert time.monotonic() - began < 1
 
 
 async def test_a_crash_in_a_call_leaves_its_outcome_unknown_and_the_next_call_works(stdio: Stdio) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pizzabot.errors import OutcomeUnknown, ToolFailed
 from pizzabot.tools.catalogue import Pace
-from tests.unit.tools.conftest import StartWeb, error_of, running, state_of, until
+from tests.unit.tools.conftest import StartWeb, Wire, error_of, running, state_of, until
 
 TRANSPORTS = ["http", "sse"]
 
@@ -46,21 +46,23 @@ async def test_cancelling_a_call_reaches_the_web_server(web: StartWeb, transport
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_web_server_that_dies_in_a_call_is_found_again(web: StartWeb, transport: str) -> None:
-    server = await web(transport)
+async def test_a_web_server_that_goes_away_in_a_call_is_found_again(web: StartWeb, transport: str) -> None:
+    wire = Wire(await web(transport))
+    await wire.join()
     pace = Pace(first_delay_seconds=0.05, ping_every_seconds=0.2, ping_timeout_seconds=1)
-    async with running({"web": {"type": transport, "url": server.url}}, pace=pace) as catalogue:
+    async with running({"web": {"type": transport, "url": wire.url}}, pace=pace) as catalogue:
         call = asyncio.create_task(catalogue.call("mcp:web:slow", {"seconds": 30}))
         await asyncio.sleep(0.3)
-        await asyncio.to_thread(server.stop)
+        await wire.cut()
         with pytest.raises(OutcomeUnknown):
             await call
         await until(lambda: state_of(catalogue, "web") == "down")
         assert catalogue.tools() == {}
 
-        await web(transport, port=server.port)
+        await wire.join()
         await until(lambda: state_of(catalogue, "web") == "connected")
         assert (await catalogue.call("mcp:web:add", {"a": 1, "b": 1})).text == "2"
+    await wire.cut()
 
 
 async def test_tools_announced_later_by_a_web_server_appear(web: StartWeb) -> None:
@@ -104,10 +106,11 @@ async def test_a_refused_token_is_reported_without_showing_it(transport: str) ->
 
 
 async def test_a_call_that_never_left_is_not_of_unknown_outcome(web: StartWeb) -> None:
-    server = await web("http")
+    wire = Wire(await web("http"))
+    await wire.join()
     pace = Pace(first_delay_seconds=60, ping_every_seconds=60, call_patience_seconds=0.1)
-    async with running({"web": {"type": "http", "url": server.url}}, pace=pace) as catalogue:
-        await asyncio.to_thread(server.stop)
+    async with running({"web": {"type": "http", "url": wire.url}}, pace=pace) as catalogue:
+        await wire.cut()
         with pytest.raises(ToolFailed, match="the call was not sent") as caught:
             await catalogue.call("mcp:web:add", {"a": 1, "b": 1})
         assert not isinstance(caught.value, OutcomeUnknown)

@@ -1,0 +1,225 @@
+"""Does what is configured work? Each check looks at one thing and says what it found, and the cure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+from pizzabot.cli.serve import is_offer
+from pizzabot.cli.text import visible
+from pizzabot.errors import ConfigError, ModelFailed, PizzaBotError
+from pizzabot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home
+
+if TYPE_CHECKING:
+    from pizzabot.settings import Settings
+    from pizzabot.tools.config import McpConfig
+    from pizzabot.tools.values import ServerState, ToolSpec
+
+Level = Literal["ok", "warning", "error"]
+
+MODEL_SECONDS = 30.0
+_LITTLE_BYTES, _TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of doctor: what was looked at, how it is, and for what is not ok the cure."""
+
+    level: Level
+    what: str
+    text: str
+    cure: str = ""
+
+
+def home_modes(home: Home) -> Iterator[Finding]:
+    """Whether only its owner can read the home."""
+    open_to_others = [
+        path
+        for path, mode in [
+            (home.path, PRIVATE_FOLDER),
+            *((folder, PRIVATE_FOLDER) for folder in home.folders),
+            *((file, PRIVATE_FILE) for file in home.files),
+        ]
+        if _is_open(path, mode)
+    ]
+    for path in open_to_others:
+        yield Finding("warning", "home", f"{path} can be read by others", f"chmod go-rwx {path}")
+    if not open_to_others:
+        yield Finding("ok", "home", f"{home.path} is private")
+
+
+def _is_open(path: Path, mode: int) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.lstat().st_mode) & ~mode & 0o077)
+    except OSError:
+        return False
+
+
+def configured(home: Home, environ: Mapping[str, str]) -> tuple[Settings | None, list[Finding]]:
+    """The settings, or everything that is wrong with them."""
+    from pizzabot.settings import load_settings
+
+    try:
+        settings = load_settings(home.path, environ)
+    except ConfigError as error:
+        wrong = (error, *getattr(error, "others", ()))
+        return None, [Finding("error", "settings", str(each), "correct it there") for each in wrong]
+    source = home.toml if home.toml.exists() else "the defaults; there is no pizzabot.toml"
+    return settings, [Finding("ok", "settings", f"read from {source}")]
+
+
+def channels(settings: Settings) -> Iterator[Finding]:
+    """Whether there is code for every channel that is switched on."""
+    from pizzabot.wiring import CHANNEL_GROUP
+
+    installed = {entry.name for entry in entry_points(group=CHANNEL_GROUP)}
+    for name in ("slack", "email"):
+        if getattr(settings, name).enabled and name not in installed:
+            text = f"[{name}] is switched on, and this installation has no such channel"
+            yield Finding("error", name, text, f"set enabled = false in [{name}], or install the channel")
+
+
+def databases(home: Home, settings: Settings) -> Iterator[Finding]:
+    """Whether the databases are whole."""
+    if settings.database.url:
+        yield _postgres(settings.database.url)
+    for path in (home.app_database, home.checkpoints, home.workflows, home.store):
+        if path.exists():
+            yield _sqlite(path)
+    if not settings.database.url and not home.app_database.exists():
+        yield Finding("ok", "database", "not made yet; the first `pizzabot serve` makes it")
+
+
+def _sqlite(path: Path) -> Finding:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=10)) as connection:
+            answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        answer = str(error)
+    if answer == "ok":
+        return Finding("ok", "database", f"{path.name} is whole")
+    cure = "stop the server and run `pizzabot restore` with the newest backup"
+    return Finding("error", "database", f"{path} is damaged: {answer}", cure)
+
+
+def _postgres(url: str) -> Finding:
+    import sqlalchemy as sa
+
+    from pizzabot.database.connection import postgres_url
+
+    try:
+        engine = sa.create_engine(postgres_url(url), poolclass=sa.NullPool)
+        with engine.connect() as connection:
+            connection.execute(sa.text("SELECT 1"))
+    except ModuleNotFoundError:
+        return Finding("error", "database", "PostgreSQL needs its driver", "pip install 'pizzabot[postgres]'")
+    except sa.exc.DBAPIError as error:
+        reason = str(error.orig).strip().partition("\n")[0]
+        return Finding("error", "database", f"PostgreSQL does not answer: {reason}", "check database.url")
+    return Finding("ok", "database", "PostgreSQL answers")
+
+
+async def model(settings: Settings, environ: Mapping[str, str]) -> Finding:
+    """Whether the model answers a tiny question; the demo model is not asked."""
+    import asyncio
+
+    from pizzabot.agent.models import classify, label, make_model
+
+    name = label(settings.model)
+    if settings.model.startswith("demo:"):
+        return Finding("ok", "model", name)
+    table = settings.models.get(settings.model.partition(":")[0])
+    os.environ.update({key: value for key, value in environ.items() if key not in os.environ})
+    try:
+        made = await asyncio.to_thread(
+            make_model, settings.model, table.arguments() if table else {}, environ
+        )
+        await asyncio.wait_for(made.ainvoke("Answer with the word ok."), MODEL_SECONDS)
+    except Exception as error:  # noqa: BLE001 - every library has its own errors; classify knows them
+        failure: ModelFailed = classify(error)
+        return Finding("error", "model", f"{name}: {failure}", "correct model and [models.*], or the key")
+    return Finding("ok", "model", f"{name} answers")
+
+
+def servers(config: McpConfig, states: Sequence[ServerState]) -> Iterator[Finding]:
+    """Whether every MCP server that is switched on could be connected to."""
+    for broken in config.broken:
+        place = f"{broken.file}:{broken.line}" if broken.line else broken.file
+        yield Finding("error", "mcp", f"{place}: {broken.reason}", "correct it there")
+    for state in states:
+        if state.state == "connected":
+            left_out = f"; {state.error}" if state.error else ""
+            level: Level = "warning" if state.error else "ok"
+            yield Finding(level, "mcp", f"{state.name} is connected, {len(state.tools)} tools{left_out}")
+        elif state.state == "disabled":
+            yield Finding("ok", "mcp", f"{state.name} is switched off")
+        else:
+            why = state.error or "it did not answer in time"
+            yield Finding(
+                "error", "mcp", f"{state.name} is not there: {why}", "correct its entry in .mcp.json"
+            )
+
+
+def skills(home: Home, tools: Mapping[str, ToolSpec], states: Sequence[ServerState]) -> Iterator[Finding]:
+    """Whether every skill can be used, and whether every server is used by one."""
+    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover, listed, readiness
+
+    catalogue = discover([SkillRoot(home.skills, "home"), builtin_root()])
+    by_name = {state.name: state.state for state in states}
+    for unreadable in catalogue.unreadable:
+        yield Finding("error", "skills", f"{unreadable.file}: {unreadable.reason}", "make it readable")
+    for skill in catalogue.skills:
+        row = listed(skill, readiness(skill, tools, by_name))
+        if row["state"] in ("ready", "disabled"):
+            yield Finding("ok", "skills", f"{skill.id} is {row['state']}")
+        elif is_offer(row, by_name):
+            yield Finding("ok", "skills", f"{skill.id} is built in and waits for its MCP server")
+        else:
+            place = f"{row['file']}:{row['line']}" if row.get("line") else row["file"]
+            yield Finding("error", "skills", f"{skill.id}: {row.get('reason')}", f"correct {place}")
+    references = [r for s in catalogue.skills if s.content and not s.disabled for r in s.content.references]
+    for state in states:
+        names = [tool.full_name for tool in state.tools]
+        if names and not any(reference.matches(name) for reference in references for name in names):
+            cure = f'add to the header of a SKILL.md: tools: "mcp:{state.name}:*"'
+            yield Finding("warning", "skills", f"no skill names a tool of the MCP server {state.name}", cure)
+
+
+def disk(home: Home) -> Finding:
+    """Whether there is room to write."""
+    free = shutil.disk_usage(home.path).free
+    text = f"{free / 1e9:.1f} GB free"
+    if free < _TOO_LITTLE_BYTES:
+        return Finding("error", "disk", text, "make room: nothing can be stored safely")
+    if free < _LITTLE_BYTES:
+        return Finding("warning", "disk", text, "make room before it runs out")
+    return Finding("ok", "disk", text)
+
+
+def running(home: Home, environ: Mapping[str, str]) -> Finding:
+    """Whether a server serves this home and answers."""
+    from pizzabot import __version__
+    from pizzabot.cli.client import connected
+    from pizzabot.cli.failures import Failed, NotRunning
+
+    try:
+        with connected(str(home.path), environ) as api:
+            served = str(api.get("/api/me").get("version", __version__))
+            url = api.server.url
+    except NotRunning:
+        return Finding("warning", "server", "is not running", "start it with `pizzabot serve`")
+    except (Failed, PizzaBotError) as error:
+        return Finding("error", "server", f"runs and does not answer: {visible(str(error))}", "restart it")
+    if served != __version__:
+        text = f"{url} runs version {visible(served)}, this is {__version__}"
+        return Finding("warning", "server", text, "restart it")
+    return Finding("ok", "server", f"{url} answers")

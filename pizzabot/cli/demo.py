@@ -1,0 +1,48 @@
+"""How is everything tried offline? A server on a home of its own, and the commands to type beside it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from pizzabot.cli.place import HomeOption, home_of
+from pizzabot.cli.serve import HostOption, PortOption, run_server
+
+_HOME = ".demo"
+
+
+def demo(host: HostOption = None, port: PortOption = None, home: HomeOption = None) -> None:
+    """Write a demo home where there is none, and serve it."""
+    from pizzabot.demo.home import write_demo_home
+
+    shown = home or _HOME
+    found = home_of(shown)
+    found.prepare()
+    write_demo_home(found.path, sys.executable)
+    run_server(found, host, port, lambda _: try_lines(shown, found.path))
+
+
+def try_lines(home: str, path: Path) -> list[str]:
+    """What to try in a second terminal, ready to be copied."""
+    from pizzabot.demo.home import TRY
+
+    command = f"{_program()} --home {shlex.quote(home)}"
+    return [
+        "",
+        "Try this in a second terminal:",
+        f"  {command} ask {shlex.quote(TRY[0])}",
+        f"  {command} inbox action",
+        f"  {command} approve ACTION      (or: edit ACTION amount=40, or: reject ACTION)",
+        f"  {command} ask {shlex.quote(TRY[2])}",
+        f"  {command} status",
+        "",
+        f"The expenses book is {path / 'expenses.csv'}; it changes only after you approved.",
+        "Ctrl-C ends the server.",
+    ]
+
+
+def _program() -> str:
+    """How this program was called, when that works again from the same folder."""
+    called = sys.argv[0]
+    return shlex.quote(called) if Path(called).name == "pizzabot" and "/" in called else "pizzabot"

@@ -1,0 +1,100 @@
+"""Is this installation healthy? Every check in order, one line each, with the cure for what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pizzabot.cli import checks
+from pizzabot.cli.checks import Finding
+from pizzabot.cli.failures import FAILED
+from pizzabot.cli.output import JsonOption, print_json
+from pizzabot.cli.place import HomeOption, home_of
+from pizzabot.cli.text import visible
+from pizzabot.home import Home
+from pizzabot.logs import Redaction
+
+if TYPE_CHECKING:
+    from pizzabot.settings import Settings
+
+_SERVERS_SECONDS = 35.0
+
+
+def doctor(
+    json: JsonOption = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask neither the model nor MCP servers.")
+    ] = False,
+    home: HomeOption = None,
+) -> int:
+    """Check settings, home, database, model, MCP servers, skills, server and disk."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what fails is a line below, not a log
+    found = list(examined(home_of(home), os.environ, offline=offline))
+    if json:
+        healthy = not any(finding.level == "error" for finding in found)
+        print_json({"ok": healthy, "checks": [asdict(finding) for finding in found]})
+    else:
+        for finding in found:
+            print(_line(finding))
+    return FAILED if any(finding.level == "error" for finding in found) else 0
+
+
+def _line(finding: Finding) -> str:
+    cure = f" -> {visible(finding.cure)}" if finding.cure else ""
+    return f"{finding.level:<8} {finding.what:<9} {visible(finding.text)}{cure}"
+
+
+def examined(home: Home, environ: Mapping[str, str], *, offline: bool) -> Iterator[Finding]:
+    """Every finding, with no secret in it."""
+    if not home.path.is_dir():
+        yield Finding("error", "home", f"there is no folder {home.path}", "make it with `pizzabot init`")
+        return
+    yield from checks.home_modes(home)
+    settings, findings = checks.configured(home, environ)
+    yield from findings
+    yield checks.disk(home)
+    if settings is None:
+        return
+    environ = _with_env_file(home, environ)
+    redaction = Redaction(settings.secrets())
+    for finding in _of_settings(home, settings, environ, offline=offline):
+        yield Finding(finding.level, finding.what, redaction.redacted(finding.text), finding.cure)
+
+
+def _with_env_file(home: Home, environ: Mapping[str, str]) -> Mapping[str, str]:
+    from pizzabot.settings import load_environment
+
+    return load_environment(home.path, environ)
+
+
+def _of_settings(
+    home: Home, settings: Settings, environ: Mapping[str, str], *, offline: bool
+) -> Iterator[Finding]:
+    yield from checks.channels(settings)
+    yield from checks.databases(home, settings)
+    if not offline:
+        yield asyncio.run(checks.model(settings, environ))
+        yield from asyncio.run(_connected(home, environ))
+    yield checks.running(home, environ)
+
+
+async def _connected(home: Home, environ: Mapping[str, str]) -> list[Finding]:
+    """Connect to every MCP server, within its deadline, and look at the skills with what is there then."""
+    from pizzabot.tools.catalogue import ToolCatalogue
+    from pizzabot.tools.config import read_servers
+
+    config = read_servers(home.mcp_json, environ)
+    catalogue = ToolCatalogue(config)
+    await catalogue.start()
+    try:
+        await catalogue.settle(_SERVERS_SECONDS)
+        states, tools = catalogue.states(), catalogue.tools()
+    finally:
+        await catalogue.stop()
+    return [*checks.servers(config, states), *checks.skills(home, tools, states)]

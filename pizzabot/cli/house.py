@@ -1,0 +1,244 @@
+"""How is the house: server, channels, skills, MCP servers, costs, and what happened in it?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from pizzabot.cli.client import Api, connected
+from pizzabot.cli.failures import Failed
+from pizzabot.cli.output import JsonOption, count, print_json, print_table
+from pizzabot.cli.place import HomeOption
+from pizzabot.cli.serve import place_of
+from pizzabot.cli.text import at, parsed_time, shortened, visible
+
+_RECONNECT_SECONDS = 35.0
+_WIDE = 100
+
+SkillId = Annotated[str, typer.Argument(metavar="SKILL", help="The skill's id.")]
+ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="The name in .mcp.json.")]
+
+
+def status(json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show channels, MCP servers, model, outbox, and whether everything is stopped."""
+    with connected(home) as api:
+        found = api.get("/api/status")
+        if json:
+            print_json(found)
+            return
+        print(f"server   {api.server.url} · version {visible(str(found.get('version', '?')))}")
+        for line in status_lines(found):
+            print(line)
+
+
+def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """The status, one thing a line."""
+    yield f"model    {visible(str(found['model'].get('label') or found['model'].get('name')))}"
+    if found["stopped"]:
+        who = visible(str((found.get("stopped_by") or {}).get("person", "somebody")))
+        yield f"stopped  everything, by {who}; `pizzabot resume` undoes it"
+    for name, channel in found["channels"].items():
+        yield f"channel  {visible(name)}: {_state_and_why(channel, 'detail')}"
+    for name, server in found["mcp"].items():
+        tools = count(int(server["tools"]), "tool")
+        yield f"mcp      {visible(name)}: {_state_and_why(server, 'error')}, {tools}"
+    outbox = found["outbox"]
+    yield f"outbox   {outbox['pending']} pending, {outbox['unknown']} of unknown outcome"
+    for failed in outbox["failed"]:
+        where = " ".join(visible(str(failed[part])) for part in ("channel", "to") if failed.get(part))
+        yield f"failed   {where}: {visible(str(failed['error']))}"
+    for row in found["broken"]:
+        yield f"broken   {place_of(row)}: {visible(row['reason'])}"
+
+
+def _state_and_why(row: Mapping[str, Any], key: str) -> str:
+    return visible(str(row["state"])) + (f" ({visible(str(row[key]))})" if row.get(key) else "")
+
+
+def usage(
+    days: Annotated[int, typer.Option("--days", min=1, max=366, help="Over how many days.")] = 30,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show tokens and dollars, today and over some days."""
+    with connected(home) as api:
+        found = api.get("/api/usage", days=days)
+        if json:
+            print_json(found)
+            return
+        for title, rows in (("Today (UTC)", found["today"]), (f"Last {days} days", found["rows"])):
+            print(title)
+            _print_usage(rows)
+            print()
+
+
+def _print_usage(rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        print("  nothing")
+        return
+    lines = [
+        (
+            visible(row["person"]),
+            visible(row.get("model_label") or row["model"]),
+            f"{row['model_calls']:,}",
+            f"{row['input_tokens']:,}",
+            f"{row['output_tokens']:,}",
+            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+        )
+        for row in rows
+    ]
+    print_table(("PERSON", "MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "USD"), lines, wide=1)
+
+
+def audit(
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Walk the hash chain; exit 1 when it is broken.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many lines at most.")] = 50,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show what happened, the newest last, or verify that nothing of it was changed."""
+    with connected(home) as api:
+        if verify:
+            _verify(api, json)
+            return
+        found = api.get("/api/audit", limit=limit)
+        if json:
+            print_json(found)
+            return
+        rows = [
+            (
+                str(line["seq"]),
+                at(parsed_time(line["at"]), api.zone),
+                visible(line["actor"]),
+                visible(line["via"]),
+                visible(line["event"]),
+                shortened(_about(line), _WIDE),
+            )
+            for line in reversed(found["lines"])
+        ]
+        print_table(("NO", "AT", "WHO", "VIA", "WHAT", "ABOUT"), rows, wide=5)
+
+
+def _about(line: Mapping[str, Any]) -> str:
+    data = line.get("data") or {}
+    told = [f"{key}={data[key]}" for key in ("tool", "decision", "why", "reason") if data.get(key)]
+    return " ".join([str(line["subject"]), *told])
+
+
+def _verify(api: Api, json: bool) -> None:
+    found = api.get("/api/audit/verify")
+    if json:
+        print_json(found)
+    if not found["ok"]:
+        raise Failed(
+            f"the audit was changed: line {found['broken_at']} does not follow from the one before it"
+        )
+    if not json:
+        print(f"The audit is whole: {count(int(found['lines']), 'line')}, head {visible(str(found['head']))}")
+
+
+def skills_list(json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the skills."""
+    with connected(home) as api:
+        found = api.get("/api/skills")
+        if json:
+            print_json(found)
+            return
+        rows = [
+            (
+                visible(row["id"]),
+                visible(row["state"]),
+                visible(row["source"]),
+                shortened(row.get("reason") or row["description"], _WIDE),
+            )
+            for row in found["skills"]
+        ]
+        print_table(("SKILL", "STATE", "FROM", "WHAT IT IS FOR, OR WHY IT IS NOT READY"), rows, wide=3)
+
+
+def skills_show(skill: SkillId, json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show one skill."""
+    with connected(home) as api:
+        row = _named(api.get("/api/skills")["skills"], "id", skill, "skill")
+        if json:
+            print_json(row)
+            return
+        print(f"{visible(row['name'])} ({visible(row['id'])}) is {visible(row['state'])}")
+        if row.get("reason"):
+            print(visible(row["reason"]))
+        print(f"file   {place_of(row)}")
+        for tool in row["tools"]:
+            print(f"tool   {visible(tool)}")
+        print(f"\n{visible(row['description'], body=True)}")
+
+
+def mcp_list(json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the MCP servers."""
+    with connected(home) as api:
+        found = api.get("/api/mcp")
+        if json:
+            print_json(found)
+            return
+        rows = [
+            (
+                visible(row["name"]),
+                visible(row["state"]),
+                visible(row["transport"]),
+                str(len(row["tools"])),
+                shortened(row.get("error") or _unused(row), _WIDE),
+            )
+            for row in found["servers"]
+        ]
+        print_table(("SERVER", "STATE", "BY", "TOOLS", "NOTE"), rows, wide=4)
+
+
+def _unused(row: Mapping[str, Any]) -> str:
+    return f"no skill names its tools; a skill needs: tools: mcp:{row['name']}:*" if row.get("unused") else ""
+
+
+def mcp_tools(
+    server: Annotated[str | None, typer.Argument(metavar="SERVER", help="Only of this server.")] = None,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """List the tools, as skills name them."""
+    with connected(home) as api:
+        servers = api.get("/api/mcp")["servers"]
+        chosen = [_named(servers, "name", server, "MCP server")] if server is not None else servers
+        if json:
+            print_json({"servers": chosen})
+            return
+        for row in chosen:
+            for tool in row["tools"]:
+                asks = "reads only" if tool["read_only"] else "may change something"
+                print(visible(f"mcp:{row['name']}:{tool['name']}") + f"\t{asks}")
+
+
+def mcp_reconnect(server: ServerName, home: HomeOption = None) -> None:
+    """Connect to an MCP server anew and say how that went."""
+    with connected(home) as api:
+        row = _named(api.get("/api/mcp")["servers"], "name", server, "MCP server")
+        api.post(f"/api/mcp/{row['name']}/reconnect")
+        deadline = time.monotonic() + _RECONNECT_SECONDS
+        while True:
+            time.sleep(0.2)
+            row = _named(api.get("/api/mcp")["servers"], "name", server, "MCP server")
+            if row["state"] != "connecting" or time.monotonic() > deadline:
+                break
+        if row["state"] != "connected":
+            why = visible(row.get("error") or "no answer yet")
+            raise Failed(f"{visible(server)} is {visible(row['state'])}: {why}")
+        print(f"{visible(server)} is connected with {count(len(row['tools']), 'tool')}.")
+
+
+def _named(rows: Sequence[Mapping[str, Any]], key: str, name: str, what: str) -> Mapping[str, Any]:
+    for row in rows:
+        if row[key] == name:
+            return row
+    known = ", ".join(visible(str(row[key])) for row in rows) or "none"
+    raise Failed(f"there is no {what} {visible(name[:60])}; there are: {known}")

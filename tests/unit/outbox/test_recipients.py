@@ -1,0 +1,88 @@
+"""Who is told where? A table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from pizzabot.outbox.recipients import Place, for_action, for_answer, places_of
+from pizzabot.people import Notify, Person
+
+
+@dataclass(frozen=True)
+class Reaches:
+    """A channel that reaches the named people."""
+
+    people: tuple[str, ...]
+
+    def address_of(self, person: Person) -> str | None:
+        return f"@{person.name}" if person.name in self.people else None
+
+
+CHANNELS = {
+    "slack": Reaches(("Ada", "Bob")),
+    "email": Reaches(("Ada", "Cay")),
+    "web": Reaches(("Ada", "Bob", "Cay")),
+}
+OWN = Place("web", "T1", None)
+
+
+def _person(
+    name: str, action: tuple[str, ...] | None = None, unread: tuple[str, ...] | None = None
+) -> Person:
+    return Person(name, "owner", notify=Notify(action, unread))
+
+
+@pytest.mark.parametrize(
+    ("person", "wanted", "channels"),
+    [
+        ("Ada", None, ["slack"]),
+        ("Cay", None, ["email"]),
+        ("Dan", None, []),
+        ("Ada", (), []),
+        ("Ada", ("web", "email"), ["web", "email"]),
+        ("Bob", ("email", "web"), ["web"]),
+        ("Ada", ("pigeon",), []),
+    ],
+)
+def test_where_a_person_is_told(person: str, wanted: tuple[str, ...] | None, channels: list[str]) -> None:
+    found = places_of(_person(person), wanted, CHANNELS)
+    assert found == [Place(name, f"@{person}", person) for name in channels]
+
+
+def test_an_action_goes_to_its_thread_and_to_each_approver() -> None:
+    found = for_action(OWN, [_person("Ada"), _person("Cay", action=("email", "web"))], CHANNELS)
+    assert found == [
+        OWN,
+        Place("slack", "@Ada", "Ada"),
+        Place("email", "@Cay", "Cay"),
+        Place("web", "@Cay", "Cay"),
+    ]
+
+
+def test_no_place_gets_two_copies() -> None:
+    own = Place("slack", "@Ada", None)
+    assert for_action(own, [_person("Ada"), _person("Ada")], CHANNELS) == [own]
+
+
+def test_a_channel_that_is_off_is_left_out() -> None:
+    assert for_action(Place("fax", "1", None), [_person("Ada")], {"web": CHANNELS["web"]}) == [
+        Place("web", "@Ada", "Ada")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "extra"),
+    [
+        (None, []),
+        (_person("Ada"), []),
+        (_person("Ada", unread=()), []),
+        (_person("Ada", unread=("email",)), [Place("email", "@Ada", "Ada")]),
+        (_person("Ada", action=("email",)), []),
+    ],
+)
+def test_an_answer_goes_to_its_thread_and_where_its_owner_asked(
+    owner: Person | None, extra: list[Place]
+) -> None:
+    assert for_answer(OWN, owner, CHANNELS) == [OWN, *extra]

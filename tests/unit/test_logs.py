@@ -1,0 +1,148 @@
+"""No secret reaches a log: not in the message, not in an argument, not in a traceback, in no form."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pizzabot import logs
+
+SECRET = 'p"ss wörd/+\\1'
+MULTILINE = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END KEY-----"
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, put back as it was."""
+    found = logging.getLogger()
+    handlers, level = list(found.handlers), found.level
+    yield found
+    for handler in found.handlers:
+        if handler not in handlers:
+            handler.close()
+    found.handlers, found.level = handlers, level
+    logging.captureWarnings(False)
+    logging.getLogger("dbos").handlers = []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, root: logging.Logger) -> Path:
+    logs.configure(tmp_path, "debug", [SECRET, MULTILINE, "hunter22", "hunter22-long"])
+    return tmp_path
+
+
+def lines(folder: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (folder / logs.FILE_NAME).read_text().splitlines()]
+
+
+def assert_clean(folder: Path, capsys: pytest.CaptureFixture[str], *secrets: str) -> None:
+    written = (folder / logs.FILE_NAME).read_text() + capsys.readouterr().err
+    for line in lines(folder):
+        written += "".join(line.values())
+    for secret in secrets:
+        assert secret not in written
+
+
+def test_a_secret_in_message_and_arguments_is_blotted_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("pizzabot.test")
+    log.info(f"plain {SECRET}")
+    log.info("argument %s and %r", SECRET, {"key": SECRET})
+    log.info("mapping %(key)s", {"key": "hunter22"})
+    log.info("json %s", json.dumps(SECRET))
+    assert_clean(folder, capsys, SECRET, json.dumps(SECRET)[1:-1], repr(SECRET)[1:-1], "hunter22")
+    assert lines(folder)[0]["message"] == "plain ***"
+
+
+def test_a_secret_in_an_exception_is_blotted_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        try:
+            raise ValueError(SECRET)
+        except ValueError as error:
+            raise RuntimeError(f"https://host/?key={SECRET} {MULTILINE}") from error
+    except RuntimeError:
+        logging.getLogger("pizzabot.test").exception("failed", stack_info=True)
+    assert_clean(folder, capsys, SECRET, "MIIEvQIBADANBgkqhkiG9w0B")
+    assert "RuntimeError: https://host/?key=***" in lines(folder)[0]["error"]
+    assert "ValueError: ***" in lines(folder)[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Authorization: Bearer abcdef0123456789", "Authorization: Bearer ***"),
+        ("{'authorization': 'bearer abcdef0123456789'}", "{'authorization': 'bearer ***'}"),
+        ("Basic dXNlcjpwYXNzd29yZA==", "Basic ***"),
+        ("pzb_0123456789abcdefghij", "***"),
+        ("xoxb-123456789012-abc and xapp-1-A-234567890", "*** and ***"),
+        ("postgresql://pizza:hidden@host/db", "postgresql://pizza:***@host/db"),
+        ("sk-proj-0123456789abcdefgh", "***"),
+        ("hunter22-long", "***"),
+        ("p%22ss%20w%C3%B6rd%2F%2B%5C1", "***"),
+        (
+            "nothing secret: bearer of news, http://host:80/path",
+            "nothing secret: bearer of news, http://host:80/path",
+        ),
+    ],
+)
+def test_what_looks_like_a_credential_is_one(folder: Path, text: str, left: str) -> None:
+    logging.getLogger("pizzabot.test").info("%s", text)
+    assert lines(folder)[0]["message"] == left
+
+
+def test_a_line_is_json_whatever_stands_in_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger("pizzabot.test").warning("two\nlines \x1b[2J \ud83c %s")
+    logging.getLogger("pizzabot.test").warning("%d", "no number")
+    first, second = lines(folder)
+    assert first["message"] == "two\nlines \x1b[2J \ud83c %s"
+    assert (first["level"], first["logger"]) == ("warning", "pizzabot.test")
+    assert first["time"].endswith("+00:00")
+    assert "no number" in second["message"]
+    console = capsys.readouterr().err
+    assert len(console.splitlines()) == 2
+    assert "\x1b" not in console
+
+
+def test_the_console_shows_one_line_of_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise RuntimeError("the reason")
+    except RuntimeError:
+        logging.getLogger("pizzabot.test").error("it failed", exc_info=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("error: it failed (RuntimeError: the reason)")
+
+
+def test_the_file_is_private_and_turns_over(
+    tmp_path: Path, root: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_FILE_BYTES", 500)
+    logs.configure(tmp_path, "info", [])
+    for number in range(40):
+        logging.getLogger("pizzabot.test").info("line %d", number)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 6
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+
+
+def test_the_level_is_kept_and_libraries_are_quiet(folder: Path, root: logging.Logger) -> None:
+    logs.configure(folder, "warning", [])
+    logging.getLogger("pizzabot.test").info("no")
+    logging.getLogger("httpx").info("no")
+    logging.getLogger("pizzabot.test").warning("yes")
+    assert [line["message"] for line in lines(folder)] == ["yes"]
+
+
+def test_dbos_writes_through_the_redaction_too(folder: Path) -> None:
+    logging.getLogger("dbos").warning("at %s", SECRET)
+    assert lines(folder)[0]["message"] == "at ***"
+    assert not logging.getLogger("dbos").propagate
+
+
+def test_without_secrets_nothing_is_changed() -> None:
+    assert logs.Redaction([""]).redacted("a text") == "a text"
