@@ -1,7 +1,7 @@
 """What do channels share whose people look at the inbox itself? Delivery is an event for those who watch.
 
-The message or action is in the inbox already when its row of the outbox is delivered, so showing it twice shows
-it once: the row is what names the copy for a repaint, and what proves that somebody could see it.
+The message or action is in the inbox already when its row of the outbox is delivered, so showing it twice
+shows it once: the row is what names the copy for a repaint, and what proves that somebody could see it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -102,9 +103,11 @@ class Doors:
             Invalid: it cannot be stored or answered; nothing was changed.
             NotFound: `thread_id` names no thread that the person may see.
         """
+        person = self._person(message.person)
+        message = replace(message, person=person.name)
         intake.check(message)
         if message.thread_id is not None:
-            await self.thread(message.thread_id, self._person(message.person))
+            await self.thread(message.thread_id, person)
         files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
         limits = self.settings.limits
         allowance = {

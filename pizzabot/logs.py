@@ -142,7 +142,8 @@ def configure(folder: Path, level: str, secrets: Iterable[str]) -> None:
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
-        handler.close()
+        if isinstance(handler, _PrivateFile):
+            handler.close()
     for each in (file, console):
         each.addFilter(redaction)
         root.addHandler(each)

@@ -108,11 +108,22 @@ def sqlite_database(sqlite_path: Path) -> Iterator[SqliteDatabase]:
     database.close()
 
 
+@pytest.fixture(scope="session")
+def _kept() -> Iterator[list[PostgresDatabase]]:
+    """Connecting and compiling statements takes longer than most tests: the next test goes on with it."""
+    kept: list[PostgresDatabase] = []
+    yield kept
+    for database in kept:
+        database.close()
+
+
 @pytest.fixture
-def postgres_database(_migrated_url: str, _cleaner: Callable[[], None]) -> Iterator[PostgresDatabase]:
-    database = PostgresDatabase(_migrated_url)
-    yield database
-    database.close()
+def postgres_database(
+    _migrated_url: str, _cleaner: Callable[[], None], _kept: list[PostgresDatabase]
+) -> Iterator[PostgresDatabase]:
+    if not _kept or _kept[0]._closed:
+        _kept[:] = [PostgresDatabase(_migrated_url)]
+    yield _kept[0]
     _cleaner()
 
 

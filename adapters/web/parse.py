@@ -107,19 +107,12 @@ def _finite(text: str) -> float:
 
 
 def _depth(value: Json) -> int:
-    level, deepest = [value], 0
-    while level := [child for parent in level for child in _children(parent)]:
-        deepest += 1
-        if deepest > MAX_DEPTH:
-            break
-    return deepest
-
-
-def _children(value: Json) -> Iterator[Json]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
+    """How many lists and objects stand inside each other; counting ends behind the limit."""
+    depth, level = 0, [value]
+    while depth <= MAX_DEPTH and (inner := [v for v in level if isinstance(v, dict | list)]):
+        depth += 1
+        level = [child for v in inner for child in (v.values() if isinstance(v, dict) else v)]
+    return depth
 
 
 def _check_storable(value: Json) -> None:

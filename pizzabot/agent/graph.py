@@ -173,10 +173,16 @@ class Agent:
         return CompiledSubAgent(name=skill.id, description=description, runnable=RunnableLambda(work))
 
     async def _ready_worker(self, model: str, skill: Skill) -> Graph | str:
-        """The worker's graph, or the sentence that says why there is none; waits for connecting servers."""
+        """The worker's graph, or the sentence that says why there is none; waits for connecting servers.
+
+        A resumed run waits for servers that are down, too: they are being restarted, perhaps after the very
+        call that this run has to settle.
+        """
+        resuming = context.current.get().run.attempt > 1
+        hopeful = ("loading", "unavailable") if resuming else ("loading",)
         state = self._readiness(skill)
         waited = 0.0
-        while state.state == "loading" and waited < LOADING_PATIENCE_SECONDS:
+        while state.state in hopeful and waited < LOADING_PATIENCE_SECONDS:
             context.current.get().check_stop()
             await self._wait(0.1)
             waited += 0.1
@@ -184,7 +190,7 @@ class Agent:
         if state.state == "ready":
             return self._worker_graph(model, skill)
         reason = f"The skill {skill.id} cannot be used now: {state.reason}."
-        if context.current.get().run.attempt > 1:
+        if resuming:
             # Somebody may have decided about a call of this worker already: keep the run where it is.
             raise ModelFailed("skill_unavailable", f"{reason} Retry the thread when it can.", retryable=False)
         return reason

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,6 +24,10 @@ import httpx as httpx  # noqa: E402
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
 
+class NoAnswer(Failed):
+    """The request was sent and nothing sensible came back; it may have been carried out."""
+
+
 class Refusal(Failed):
     """The API said no. `status` and `code` are its words for programs, `body` is everything it said."""
 
@@ -35,7 +39,7 @@ class Refusal(Failed):
         super().__init__(*refusal_lines(status, message, _field_errors(body)))
 
 
-def refusal_lines(status: int, message: str, fields: list[Mapping[str, Any]]) -> list[str]:
+def refusal_lines(status: int, message: str, fields: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a refusal reads like: the message, then each field that is wrong. The one place that words it."""
     first = visible(message.strip()) or f"the server answered with status {status}"
     told = [f"{visible(str(f.get('path', '')))}: {visible(str(f.get('message', '')))}" for f in fields]
@@ -88,9 +92,8 @@ class Api:
         except httpx.ConnectError as error:
             raise NotRunning(self.server.home.path) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Failed(
-                f"the server did not answer: {visible(str(error)) or type(error).__name__}"
-            ) from error
+            why = visible(str(error)) or type(error).__name__
+            raise NoAnswer(f"the server did not answer: {why}") from error
         return _answer(response)
 
     @cached_property

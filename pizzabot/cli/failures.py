@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from pizzabot.cli.text import visible
+
 FAILED = 1
 WRONG_USAGE = 2
 NO_SERVER = 3
@@ -27,7 +29,7 @@ class NotRunning(Failed):
     code = NO_SERVER
 
     def __init__(self, home: object) -> None:
-        super().__init__(f"the server is not running on {home}; start it with `pizzabot serve`")
+        super().__init__(f"the server is not running on {visible(str(home))}; start it with `pizzabot serve`")
 
 
 def tell(line: str) -> None:

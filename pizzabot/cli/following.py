@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pizzabot.cli.client import Api, Refusal
+from pizzabot.cli.client import Api, NoAnswer, Refusal
 from pizzabot.cli.failures import Failed, NotRunning
 from pizzabot.cli.progress import Told
 from pizzabot.cli.sse import Heard, Stream
@@ -82,7 +82,7 @@ def follow(api: Api, posted: Posted, seconds: float | None, say: Callable[[str],
             try:
                 outcome = _look(api, posted, told, say)
                 outage_since = None
-            except NotRunning:
+            except (NotRunning, NoAnswer):
                 outage_since = outage_since or time.monotonic()
                 if time.monotonic() - outage_since > _OUTAGE_SECONDS:
                     raise

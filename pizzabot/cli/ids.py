@@ -8,7 +8,7 @@ from typing import Any
 
 from pizzabot.cli.client import Api
 from pizzabot.cli.failures import Failed
-from pizzabot.cli.text import short, shortened, visible
+from pizzabot.cli.text import shortened, visible
 
 SHORTEST = 4
 _FULL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -76,8 +76,3 @@ def _threads(api: Api) -> Iterator[Mapping[str, Any]]:
 def _actions(api: Api, state: str | None) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = api.get("/api/actions", state=state, limit=_PAGE)["actions"]
     return rows
-
-
-def named(row: Mapping[str, Any]) -> str:
-    """The short name of a thread or an action."""
-    return short(str(row["id"]))

@@ -72,8 +72,8 @@ class Stream:
                 delay = _FIRST_DELAY_SECONDS
             except httpx.HTTPError:
                 delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
-            except RuntimeError:
-                return  # the client was closed: nobody listens any more
+            except Exception:  # noqa: BLE001 - the client was closed under this thread: nobody listens any more
+                return
             self._heard.put(Heard("broken"))
             time.sleep(delay)
 

@@ -123,7 +123,8 @@ inbound = sa.Table(
     "inbound",
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
-    _thread_key(nullable=False, index=True),
+    # No foreign key: what was taken once stays taken when its thread is deleted.
+    sa.Column("thread_id", sa.Text, nullable=False),
     sa.Column("message_seq", _Sequence, nullable=False),
     sa.Column("received_at", UtcTime, nullable=False),
 )
@@ -259,6 +260,14 @@ _OPEN_OUTBOX = ("pending", "sending", "unknown")
 sa.Index(
     "outbox_due",
     outbox.c.due_at,
+    sqlite_where=outbox.c.state.in_(_OPEN_OUTBOX),
+    postgresql_where=outbox.c.state.in_(_OPEN_OUTBOX),
+)
+sa.Index(
+    "outbox_line",
+    outbox.c.channel,
+    outbox.c.address,
+    outbox.c.id,
     sqlite_where=outbox.c.state.in_(_OPEN_OUTBOX),
     postgresql_where=outbox.c.state.in_(_OPEN_OUTBOX),
 )

@@ -277,6 +277,8 @@ class Engine:
         now, used = self._clock.now(), running.use().to_json()
 
         def work(connection: sa.Connection) -> RunState | None:
+            # Held until the commit: a decision must not slip in between looking and pausing.
+            threads.lock(connection, running.run.thread_id)
             decided = actions.any_decided(connection, questions)
             if not runs.pause(connection, running.run, now, used=used, decided=decided):
                 return None

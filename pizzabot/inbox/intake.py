@@ -186,8 +186,8 @@ def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:
 # Built once: building a statement costs four times as much as running it.
 _INSERT_KEY = sa.insert(inbound)
 _KNOWN = (
-    sa.select(inbound.c.thread_id, messages.c.seq, messages.c.run_id)
-    .join(messages, messages.c.seq == inbound.c.message_seq)
+    sa.select(inbound.c.thread_id, inbound.c.message_seq, messages.c.seq, messages.c.run_id)
+    .outerjoin(messages, messages.c.seq == inbound.c.message_seq)
     .where(inbound.c.key == sa.bindparam("key"))
 )
 
@@ -196,7 +196,8 @@ def _known(connection: sa.Connection, key: str) -> Accepted | None:
     row = connection.execute(_KNOWN, {"key": key}).first()
     if row is None:
         return None
-    return Accepted(row.thread_id, row.run_id, str(row.seq), held=row.run_id is None, duplicate=True)
+    held = row.seq is not None and row.run_id is None  # without a message the thread was deleted
+    return Accepted(row.thread_id, row.run_id, str(row.message_seq), held, duplicate=True)
 
 
 def _thread_for(connection: sa.Connection, message: InboundMessage, now: datetime) -> str:

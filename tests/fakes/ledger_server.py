@@ -63,6 +63,20 @@ TOOLS: list[Json] = [
     tool("slow", "Take some seconds.", {"seconds": {"type": "number"}}, ["seconds"], **READ_ONLY),
     tool("crash", "Kill this server.", {}, [], **READ_ONLY),
     tool("fail", "Return an error.", {"message": {"type": "string"}}, [], **READ_ONLY),
+    tool(
+        "send_email",
+        "Send an email.",
+        {"to": {"type": "string"}, "subject": {"type": "string"}, "body": {"type": "string"}},
+        ["to", "subject", "body"],
+        **MONEY,
+    ),
+    tool(
+        "scale_service",
+        "Change the number of replicas.",
+        {"service": {"type": "string"}, "replicas": {"type": "integer"}},
+        ["service", "replicas"],
+    ),
+    tool("pay_and_die", "Pay, then die before saying so.", {"note": {"type": "string"}}, ["note"], **MONEY),
 ]
 
 writing = threading.Lock()
@@ -92,14 +106,14 @@ def call(name: str, args: Json, stop: threading.Event) -> Json:
     if name == "submit_expense":
         time.sleep(float(os.environ.get("LEDGER_DELAY", "0")))
         return text(f"filed {args.get('amount')} {args.get('currency', 'EUR')} for {args.get('note')}")
-    if name == "pay_invoice":
+    if name in ("pay_invoice", "send_email", "scale_service"):
         return text(f"{name} done: {json.dumps(args, ensure_ascii=False, sort_keys=True)}")
     if name == "lookup":
         return text(f"{args['query']} means {args['query'][::-1]}")
     if name == "slow":
         stop.wait(float(args["seconds"]))
         return text(f"waited {args['seconds']}")
-    if name == "crash":
+    if name in ("crash", "pay_and_die"):
         os._exit(3)
     if name == "fail":
         return text(args.get("message", "it failed"), is_error=True)

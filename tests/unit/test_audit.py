@@ -18,23 +18,18 @@ from tests.fakes.clock import FakeClock
 AT = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 
+def _append(n: int, clock: FakeClock) -> Callable[[sa.Connection], None]:
+    now, data = clock.advance(seconds=1), {"n": n, "ü": "🍕"}
+    return lambda c: audit.append(
+        c, now, actor="Ada", via="web", event="message.accepted", subject=f"t{n}", data=data
+    )
+
+
 async def _write(database: Database, clock: FakeClock, number: int = 6) -> list[int]:
     for n in range(number):
-        now = clock.advance(seconds=1)
-        await database.write(
-            lambda c, n=n, now=now: audit.append(
-                c,
-                now,
-                actor="Ada",
-                via="web",
-                event="message.accepted",
-                subject=f"t{n}",
-                data={"n": n, "ü": "🍕"},
-            )
-        )
-    return list(
-        await database.read(lambda c: c.execute(sa.select(lines.c.seq).order_by(lines.c.seq)).scalars().all())
-    )
+        await database.write(_append(n, clock))
+    numbers = sa.select(lines.c.seq).order_by(lines.c.seq)
+    return list(await database.read(lambda c: c.execute(numbers).scalars().all()))
 
 
 async def test_an_untouched_log_is_whole(database: Database, clock: FakeClock) -> None:
@@ -129,10 +124,7 @@ async def test_two_lines_that_changed_places_are_found(database: Database, clock
 
 
 async def test_lines_that_are_written_together_make_one_chain(database: Database, clock: FakeClock) -> None:
-    def append(n: int) -> Callable[[sa.Connection], None]:
-        return lambda c: audit.append(c, clock.now(), actor="Ada", via="web", event="e", subject=f"{n}")
-
-    await asyncio.gather(*(database.write(append(n)) for n in range(40)))
+    await asyncio.gather(*(database.write(_append(n, clock)) for n in range(40)))
     whole = await database.read(audit.verify)
     assert (whole.lines, whole.broken_at) == (40, None)
 

@@ -16,24 +16,26 @@ SECRET = 'p"ss wörd/+\\1'
 MULTILINE = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END KEY-----"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def root() -> Iterator[logging.Logger]:
-    """The root logger, put back as it was."""
-    found = logging.getLogger()
-    handlers, level = list(found.handlers), found.level
+    """The root logger, without our handlers afterwards; those of pytest come and go by themselves."""
+    found, dbos = logging.getLogger(), logging.getLogger("dbos")
+    level = found.level
     yield found
-    for handler in found.handlers:
-        if handler not in handlers:
-            handler.close()
-    found.handlers, found.level = handlers, level
+    for handler in {*found.handlers, *dbos.handlers}:
+        if any(isinstance(each, logs.Redaction) for each in handler.filters):
+            found.removeHandler(handler)
+            dbos.removeHandler(handler)
+            if isinstance(handler, logging.FileHandler):
+                handler.close()
+    found.setLevel(level)
     logging.captureWarnings(False)
-    logging.getLogger("dbos").handlers = []
 
 
-@pytest.fixture
-def folder(tmp_path: Path, root: logging.Logger) -> Path:
-    logs.configure(tmp_path, "debug", [SECRET, MULTILINE, "hunter22", "hunter22-long"])
-    return tmp_path
+def configured(folder: Path) -> Path:
+    """Logs from now on go there. In the test itself: in a fixture stderr is another one."""
+    logs.configure(folder, "debug", [SECRET, MULTILINE, "hunter22", "hunter22-long"])
+    return folder
 
 
 def lines(folder: Path) -> list[dict[str, str]]:
@@ -49,8 +51,9 @@ def assert_clean(folder: Path, capsys: pytest.CaptureFixture[str], *secrets: str
 
 
 def test_a_secret_in_message_and_arguments_is_blotted_out(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    folder = configured(tmp_path)
     log = logging.getLogger("pizzabot.test")
     log.info(f"plain {SECRET}")
     log.info("argument %s and %r", SECRET, {"key": SECRET})
@@ -60,7 +63,8 @@ def test_a_secret_in_message_and_arguments_is_blotted_out(
     assert lines(folder)[0]["message"] == "plain ***"
 
 
-def test_a_secret_in_an_exception_is_blotted_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_in_an_exception_is_blotted_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = configured(tmp_path)
     try:
         try:
             raise ValueError(SECRET)
@@ -91,12 +95,14 @@ def test_a_secret_in_an_exception_is_blotted_out(folder: Path, capsys: pytest.Ca
         ),
     ],
 )
-def test_what_looks_like_a_credential_is_one(folder: Path, text: str, left: str) -> None:
+def test_what_looks_like_a_credential_is_one(tmp_path: Path, text: str, left: str) -> None:
+    folder = configured(tmp_path)
     logging.getLogger("pizzabot.test").info("%s", text)
     assert lines(folder)[0]["message"] == left
 
 
-def test_a_line_is_json_whatever_stands_in_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_json_whatever_stands_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = configured(tmp_path)
     logging.getLogger("pizzabot.test").warning("two\nlines \x1b[2J \ud83c %s")
     logging.getLogger("pizzabot.test").warning("%d", "no number")
     first, second = lines(folder)
@@ -109,7 +115,8 @@ def test_a_line_is_json_whatever_stands_in_it(folder: Path, capsys: pytest.Captu
     assert "\x1b" not in console
 
 
-def test_the_console_shows_one_line_of_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_shows_one_line_of_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configured(tmp_path)
     try:
         raise RuntimeError("the reason")
     except RuntimeError:
@@ -130,7 +137,8 @@ def test_the_file_is_private_and_turns_over(
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
-def test_the_level_is_kept_and_libraries_are_quiet(folder: Path, root: logging.Logger) -> None:
+def test_the_level_is_kept_and_libraries_are_quiet(tmp_path: Path, root: logging.Logger) -> None:
+    folder = configured(tmp_path)
     logs.configure(folder, "warning", [])
     logging.getLogger("pizzabot.test").info("no")
     logging.getLogger("httpx").info("no")
@@ -138,7 +146,8 @@ def test_the_level_is_kept_and_libraries_are_quiet(folder: Path, root: logging.L
     assert [line["message"] for line in lines(folder)] == ["yes"]
 
 
-def test_dbos_writes_through_the_redaction_too(folder: Path) -> None:
+def test_dbos_writes_through_the_redaction_too(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
     logging.getLogger("dbos").warning("at %s", SECRET)
     assert lines(folder)[0]["message"] == "at ***"
     assert not logging.getLogger("dbos").propagate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ async def test_actions_of_one_thread_decided_together_are_all_counted_and_resume
         made = await database.write(lambda c: waits(c, clock, asks=6))
         decided = await asyncio.gather(*(_decide(database, clock, _word(action)) for action in made))
         assert sum(one.resumes for one in decided) == 1
-        thread = await database.read(lambda c, i=made[0].thread_id: threads.get(c, i))  # type: ignore[misc]
+        thread = await database.read(partial(threads.get, thread_id=made[0].thread_id))
         assert thread is not None
         assert thread.action_count == 0
 
@@ -181,7 +182,7 @@ async def test_a_decision_and_a_pause_at_the_same_moment_do_not_block_each_other
         run = await database.write(run_on)
         await asyncio.gather(
             _decide(database, clock, _word(action)),
-            database.write(lambda c, run=run: runs.pause(c, run, clock.now(), used={}, decided=True)),
+            database.write(partial(runs.pause, run=run, now=clock.now(), used={}, decided=True)),
         )
         assert (await _action(database, action.id)).state is ActionState.APPROVED
 

@@ -15,11 +15,11 @@ import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pizzabot.database import backup as module
 from pizzabot.database.archive import BackupFailed
 from pizzabot.database.backup import backup, restore
 from pizzabot.errors import ConfigError, HomeLocked
@@ -296,11 +296,12 @@ def _rewrite(target: Path, change: Callable[[dict[str, Any], dict[str, bytes]], 
     return changed
 
 
-def _put(manifest: dict[str, Any], contents: dict[str, bytes], name: str, data: bytes = b"x") -> None:
+def _put(manifest: dict[str, Any], contents: dict[str, bytes], name: str, data: bytes = b"x") -> str:
     contents[name] = data
     sha256 = hashlib.sha256(data).hexdigest()
     entry = {"name": name, "size": len(data), "sha256": sha256, "executable": False}
-    manifest["members"] = [m for m in manifest["members"] if m["name"] != name] + [entry]
+    manifest["members"] = [*(m for m in manifest["members"] if m["name"] != name), entry]
+    return name
 
 
 HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]] = {
@@ -341,7 +342,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]] = {
     "another format": lambda m, c: m.update(format=2),
     "no time": lambda m, c: m.update(created_at=None),
     "a database that is none": lambda m, c: _put(m, c, "app.sqlite", b"not a database" * 500),
-    "a file that is a folder too": lambda m, c: (_put(m, c, "skills/a"), _put(m, c, "skills/a/b")),
+    "a file that is a folder too": lambda m, c: [_put(m, c, name) for name in ("skills/a", "skills/a/b")],
     "a name that is too long": lambda m, c: _put(m, c, "skills/" + "x" * 300),
 }
 
@@ -391,7 +392,7 @@ def test_more_than_the_disk_holds_is_refused(
     home: Home, target: Path, other: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup(home, target)
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 0))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=9))
     with pytest.raises(BackupFailed, match="too little space"):
         restore(other, target)
     assert _left(other) == set()
@@ -462,7 +463,7 @@ def test_a_restore_that_fails_in_the_middle_is_undone(
             raise OSError(28, "No space left on device")
         rename(source, place)
 
-    monkeypatch.setattr(module.os, "rename", fails)
+    monkeypatch.setattr(os, "rename", fails)
     with pytest.raises(BackupFailed, match="No space left"):
         restore(other, target)
     monkeypatch.undo()

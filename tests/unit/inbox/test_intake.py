@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ async def test_the_same_key_is_taken_once_when_copies_arrive_together(
 ) -> None:
     for key in ("a", "b", "c"):
         taken = await asyncio.gather(
-            *(database.write(lambda c, key=key: arrives(c, clock, key=key)) for _ in range(8))
+            *(database.write(partial(arrives, clock=clock, key=key)) for _ in range(8))
         )
         assert sum(not accepted.duplicate for accepted in taken) == 1
         assert len({accepted.thread_id for accepted in taken}) == 1
@@ -105,9 +106,7 @@ async def test_held_messages_go_to_the_next_run_together_and_in_order(
 ) -> None:
     first = await database.write(lambda c: arrives(c, clock, "one"))
     for text in ("two", "three"):
-        accepted = await database.write(
-            lambda c, text=text: arrives(c, clock, text, thread_id=first.thread_id)
-        )
+        accepted = await database.write(partial(arrives, clock=clock, text=text, thread_id=first.thread_id))
         assert accepted.held
         assert accepted.run_id is None
     assert await database.read(lambda c: run_rows.held_from(c, first.thread_id) is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -167,12 +168,10 @@ async def test_each_person_sees_what_they_may_see(database: Database, clock: Fak
     for person, names in expected.items():
         seen = {made[name] for name in names}
         assert set(await _all_ids(database, person=person)) == seen
-        counts = await database.read(lambda c, person=person: pages.counts(c, person))
+        counts = await database.read(partial(pages.counts, person=person))
         assert counts["all"] == len(seen)
         for thread_id in made.values():
-            thread = await database.read(
-                lambda c, i=thread_id, p=person: pages.visible_thread(c, i, p)  # type: ignore[misc]
-            )
+            thread = await database.read(partial(pages.visible_thread, thread_id=thread_id, person=person))
             assert (thread is not None) == (thread_id in seen)
     assert await _all_ids(database, person=CAY, words="cheese") == [made["Cay's"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -146,7 +147,7 @@ async def test_while_everything_is_stopped_nothing_starts(database: Database, cl
     run = await database.write(lambda c: starts(c, clock))
     await database.write(runs.recover)
     for person in ("Ada", "Bob"):
-        await database.write(lambda c, person=person: runs.stop_everything(c, NOW, person=person, via="web"))
+        await database.write(partial(runs.stop_everything, now=NOW, person=person, via="web"))
     assert await database.read(runs.stopped_by) == ("Ada", "web", NOW)
     assert await database.write(lambda c: runs.claim(c, 1, NOW)) == []
     assert await database.write(lambda c: runs.claim_again(c, run.id, run.attempt, NOW)) is None

@@ -63,7 +63,6 @@ async def test_no_other_word_than_the_right_token_opens(served: Served) -> None:
         for header in (
             "",
             "Bearer",
-            "Bearer ",
             f"Basic {token}",
             token,
             f"Bearer {token}x",
@@ -192,14 +191,14 @@ async def test_forms_that_cannot_be_read(served: Served) -> None:
             await served.http.post("/api/threads", content=content, headers=headers), 400, "invalid_form"
         )
     file = ("a.txt", b"x", "text/plain")
-    for fields in ({"text": "x", "owner": "Ada"}, {"text": ["x", "y"]}, {"title": "x"}):
-        response = await served.http.post(
-            "/api/threads", data=fields, files={"owner2": file} if False else None
-        )
-        check_refusal(response, 415)
-        response = await served.http.post(
-            "/api/threads", data=fields, files={"file": file} if "text" in fields else {"other": file}
-        )
+    for fields, name in (
+        ({"text": "x", "owner": "Ada"}, "file"),
+        ({"text": ["x", "y"]}, "file"),
+        ({"text": "x"}, "secrets"),
+        ({"title": "x"}, None),
+    ):
+        files = {name: file} if name else {"file": ("", b"")}
+        response = await served.http.post("/api/threads", data=fields, files=files)
         check_refusal(response, 422, "invalid_body")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -159,6 +159,13 @@ class Reader:
     def kinds(self) -> list[str]:
         return [line[7:].decode() for line in b"".join(self.sent).split(b"\n") if line.startswith(b"event: ")]
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while True:
+                if condition():
+                    return
+                await asyncio.sleep(0.01)
+
     async def settle(self) -> None:
         for _ in range(50):
             await asyncio.sleep(0)
@@ -173,9 +180,7 @@ async def test_a_reader_that_is_too_slow_is_told_to_read_everything_anew() -> No
         doors.events.publish(Event("run", "seen"))  # returns at once, whoever reads
     await reader.settle()
     reader.taking.set()
-    async with asyncio.timeout(5):
-        while "reset" not in reader.kinds():
-            await asyncio.sleep(0.01)
+    await reader.until(lambda: "reset" in reader.kinds())
     assert len(reader.kinds()) < 2000
     reader.gone.set()
     await asyncio.wait_for(reader.task, 5)
@@ -194,9 +199,7 @@ async def test_a_stream_ends_when_the_server_closes_even_if_nobody_reads() -> No
 
 async def test_silence_is_broken_by_comments_and_a_void_token_ends_it() -> None:
     reader = Reader(Doors(), heartbeat_seconds=0.02)
-    async with asyncio.timeout(5):
-        while reader.sent.count(b": \n\n") < 3:
-            await asyncio.sleep(0.01)
+    await reader.until(lambda: reader.sent.count(b": \n\n") >= 3)
     reader.known = False
     await asyncio.wait_for(reader.task, 5)
 

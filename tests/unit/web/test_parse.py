@@ -1,4 +1,4 @@
-"""Is every wrong body refused with the name of the field and a cure, and every right one taken as it stands?"""
+"""Is every wrong body refused with the name of its field, and every right one taken as it stands?"""
 
 from __future__ import annotations
 

@@ -132,11 +132,10 @@ def _inbound() -> None:
     op.create_table(
         "inbound",
         sa.Column("key", sa.Text, primary_key=True),
-        sa.Column("thread_id", sa.Text, sa.ForeignKey("threads.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("thread_id", sa.Text, nullable=False),
         sa.Column("message_seq", _SEQUENCE, nullable=False),
         sa.Column("received_at", sa.BigInteger, nullable=False),
     )
-    op.create_index("ix_inbound_thread_id", "inbound", ["thread_id"])
 
 
 def _attachments() -> None:
@@ -279,6 +278,13 @@ def _outbox() -> None:
         "outbox_due",
         "outbox",
         ["due_at"],
+        sqlite_where=sa.text("state IN ('pending', 'sending', 'unknown')"),
+        postgresql_where=sa.text("state IN ('pending', 'sending', 'unknown')"),
+    )
+    op.create_index(
+        "outbox_line",
+        "outbox",
+        ["channel", "address", "id"],
         sqlite_where=sa.text("state IN ('pending', 'sending', 'unknown')"),
         postgresql_where=sa.text("state IN ('pending', 'sending', 'unknown')"),
     )
