@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sqlite3
@@ -11,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from pizzabot.cli.serve import is_offer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Level = Literal["ok", "warning", "error"]
 
 MODEL_SECONDS = 30.0
+_POSTGRES_SECONDS = 10
 _LITTLE_BYTES, _TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 
 
@@ -112,18 +114,15 @@ def _sqlite(path: Path) -> Finding:
 
 
 def _postgres(url: str) -> Finding:
-    import sqlalchemy as sa
-
-    from pizzabot.database.connection import postgres_url
-
     try:
-        engine = sa.create_engine(postgres_url(url), poolclass=sa.NullPool)
-        with engine.connect() as connection:
-            connection.execute(sa.text("SELECT 1"))
-    except ModuleNotFoundError:
+        psycopg: Any = importlib.import_module("psycopg")  # comes with an extra, and need not be there
+    except ImportError:
         return Finding("error", "database", "PostgreSQL needs its driver", "pip install 'pizzabot[postgres]'")
-    except sa.exc.DBAPIError as error:
-        reason = str(error.orig).strip().partition("\n")[0]
+    try:
+        with psycopg.connect(url, connect_timeout=_POSTGRES_SECONDS) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.Error as error:
+        reason = str(error).strip().partition("\n")[0]
         return Finding("error", "database", f"PostgreSQL does not answer: {reason}", "check database.url")
     return Finding("ok", "database", "PostgreSQL answers")
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 _WIDTH_IN_A_PIPE = 160
+_GAP = 2
+_NARROWEST = 12
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -39,15 +41,27 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, wide:
         markup=False,
         emoji=False,
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis" if index == wide else "fold")
+    widths = column_widths([headings, *rows], wide, console.width)
+    console.width = max(console.width, sum(widths) + _GAP * len(widths))
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for heading, width in zip(headings, widths, strict=True):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def column_widths(rows: Sequence[Sequence[str]], wide: int, room: int) -> list[int]:
+    """Each column as wide as its widest cell, in cells of the terminal; `wide` takes what is left."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    left = room - (sum(widths) - widths[wide]) - _GAP * len(widths)
+    widths[wide] = min(widths[wide], max(_NARROWEST, left))
+    return widths
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

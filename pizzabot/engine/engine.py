@@ -85,7 +85,7 @@ class Engine:
         self._workflows, self._agent, self._channels = workflows, agent, channels
         self._publish, self._delivered, self._files = publish, delivered, files
         self._wake = asyncio.Event()
-        self._claimed: dict[str, Run] = {}
+        self._claimed: dict[tuple[str, int], Run] = {}  # by run and attempt: an older attempt may come back
         self._contexts: dict[str, RunContext] = {}  # by thread
         self._titles: set[asyncio.Task[None]] = set()
         self._dispatcher: asyncio.Task[None] | None = None
@@ -156,11 +156,11 @@ class Engine:
             return
         now = self._clock.now()
         for run in await self._database.write(lambda connection: runs.claim(connection, free, now)):
-            self._claimed[run.id] = run
+            self._claimed[run.id, run.attempt] = run
             try:
                 await self._workflows.start(run.id, run.attempt)
             except BaseException:
-                self._claimed.pop(run.id, None)
+                self._claimed.pop((run.id, run.attempt), None)
                 await self._database.write(partial(runs.release, run=run))
                 raise
             self._announce_state(run.thread_id, RunState.RUNNING)
@@ -168,9 +168,9 @@ class Engine:
     # -- one attempt -------------------------------------------------------------------------------------
 
     async def _body(self, run_id: str, attempt: int) -> None:
-        run = self._claimed.pop(run_id, None)
-        fresh = run is not None and run.attempt == attempt == 1
-        if run is None or run.attempt != attempt:
+        run = self._claimed.pop((run_id, attempt), None)
+        fresh = run is not None and attempt == 1
+        if run is None:
             # A workflow that a crash interrupted: it has the run only when nobody claimed it since.
             now = self._clock.now()
             run = await self._database.write(lambda c: runs.claim_again(c, run_id, attempt, now))

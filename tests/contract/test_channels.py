@@ -159,7 +159,8 @@ class Outbox:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.delivery.stop()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.delivery.stop()
 
     async def say(self, text: str, *, key: str, address: str = "here", channel: str | None = None) -> None:
         """Queue a message."""
@@ -469,7 +470,7 @@ async def test_a_failure_that_never_passes_ends_after_two_days(
     service.faults = [Fault(status=503)] * 2
     async with Outbox(database, clock, pushing) as outbox:
         await outbox.say("hello", key="one")
-        row = await outbox.tried(1)
+        await outbox.tried(1)
         await outbox.pass_time(48 * 3600)
         await outbox.states("failed")
 
@@ -492,7 +493,7 @@ async def test_what_is_tried_again_is_not_overtaken_by_what_was_said_later(
     service.faults = [Fault(status=500)]
     async with Outbox(database, clock, pushing) as outbox:
         await outbox.say("first", key="one")
-        row = await outbox.tried(1)
+        await outbox.tried(1)
         await outbox.say("second", key="two")
         await asyncio.sleep(0.1)
         await outbox.pass_time(60)

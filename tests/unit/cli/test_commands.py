@@ -18,7 +18,7 @@ from pizzabot.cli.client import Api
 from pizzabot.cli.demo import try_lines
 from pizzabot.cli.house import status_lines
 from pizzabot.cli.inbox import thread_lines
-from pizzabot.cli.output import print_table
+from pizzabot.cli.output import column_widths, print_table
 from pizzabot.cli.serve import is_offer, serving_environment, unready_lines
 from pizzabot.cli.setup import filled
 from pizzabot.demo.home import write_demo_home
@@ -219,6 +219,19 @@ def test_doctor_names_what_does_not_work(capsys: pytest.CaptureFixture[str], tmp
     assert all(" -> " in line for line in lines if not line.startswith("ok"))
 
 
+def test_doctor_keeps_the_password_of_a_database_to_itself(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("psycopg")
+    write_demo_home(tmp_path / "home", sys.executable)
+    with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
+        file.write('[database]\nurl = "postgresql://pizza:hidden-word@127.0.0.1:1/x"\n')
+    assert main(["doctor", "--offline"]) == 1
+    out = capsys.readouterr().out
+    assert "PostgreSQL does not answer" in out
+    assert "hidden-word" not in out
+
+
 def test_a_thread_cannot_rewrite_the_terminal(serving: Serving) -> None:
     hostile = "\x1b[2J\u202e\r"
     message = {
@@ -251,6 +264,14 @@ def test_a_table_holds_wide_text_and_no_markup(capsys: pytest.CaptureFixture[str
     assert lines[2] == "2   [red]x[/] :pizza:  now"
     # six characters, twelve cells
     assert lines[1] == "1   你好你好你好       now"
+
+
+@pytest.mark.parametrize("room", [20, 60, 200])
+def test_on_a_narrow_terminal_ids_are_never_cut(room: int, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["abcdef", "to decide", "你" * 40, "2 min ago"]]
+    widths = column_widths([["ID", "STATE", "TITLE", "LAST"], *rows], 2, room)
+    assert (widths[0], widths[1], widths[3]) == (6, 9, 9)
+    assert widths[2] == {20: 12, 60: 60 - 24 - 8, 200: 80}[room]
 
 
 def test_the_status_says_what_is_wrong() -> None:

@@ -242,5 +242,17 @@ async def test_a_hostile_file_name_is_text_and_never_a_path(
 async def test_deleting_a_thread_leaves_no_row_of_it(database: Database, clock: FakeClock) -> None:
     accepted = await database.write(lambda c: arrives(c, clock, key="k", files=[("f", _file())]))
     assert await database.write(lambda c: thread_rows.delete(c, accepted.thread_id))
-    for table in (threads, messages, runs, inbound):
+    for table in (threads, messages, runs):
         assert await _count(database, table) == 0
+
+
+async def test_what_was_taken_stays_taken_after_its_thread_was_deleted(
+    database: Database, clock: FakeClock
+) -> None:
+    first = await database.write(lambda c: arrives(c, clock, key="k"))
+    await database.write(lambda c: thread_rows.delete(c, first.thread_id))
+    again = await database.write(lambda c: arrives(c, clock, key="k"))
+    assert (again.duplicate, again.thread_id, again.run_id) == (True, first.thread_id, None)
+    for table in (threads, messages, runs):
+        assert await _count(database, table) == 0
+    assert await _count(database, inbound) == 1

@@ -143,7 +143,7 @@ class Reader:
         self.taking = asyncio.Event()
         self.taking.set()
         self.closing, self.gone, self.known = asyncio.Event(), asyncio.Event(), True
-        sight = Sight(doors, Person("Cay", "member"), None)  # type: ignore[arg-type]
+        sight = Sight(doors, Person("Cay", "member"), None)
         stream = EventStream(sight, lambda: self.known, self.closing, **options)
         scope = {"type": "http", "method": "GET"}
         self.task = asyncio.create_task(stream(scope, self._receive, self._send))

@@ -68,7 +68,7 @@ async def test_usage_of_others_is_for_owners(served: Served) -> None:
     assert mine["days"] == 7
     assert "Ada" in {row["person"] for row in mine["rows"]}
     dan = await served.as_person("Dan")
-    assert (await dan.get("/api/usage")).json()["rows"] == []
+    assert {row["person"] for row in (await dan.get("/api/usage")).json()["rows"]} <= {"Dan"}
 
 
 async def test_stop_everything_holds_posts_until_resume(served: Served) -> None:

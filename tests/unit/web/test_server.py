@@ -74,8 +74,14 @@ async def test_a_port_in_use_is_named_with_the_cure(running: ApiChannel) -> None
     assert refused.value.key == "web.port"
 
 
-def test_an_address_that_is_not_ours() -> None:
-    for host in ("192.0.2.1", "no-such-host.invalid"):
+def test_an_address_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(host: str, *args: Any, **options: Any) -> list[Any]:
+        if host == "no-such-host":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", elsewhere)
+    for host in ("192.0.2.1", "no-such-host"):
         with pytest.raises(ConfigError, match=host) as refused:
             bind(host, 0)
         assert refused.value.key == "web.host"

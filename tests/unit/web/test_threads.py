@@ -298,7 +298,7 @@ async def test_a_message_of_one_megabyte_is_taken_and_one_character_more_is_not(
     words = "[[say x]]" + "ü" * (1_048_576 - 9)
     assert (await served.http.post("/api/threads", json={"text": words})).status_code == 201
     for kwargs in ({"json": {"text": words + "ü"}}, {"data": {"text": words + "ü"}, "files": {"file": b"x"}}):
-        response = await served.http.post("/api/threads", **kwargs)  # type: ignore[arg-type]
+        response = await served.http.post("/api/threads", **kwargs)
         assert (response.status_code, response.json()["error"]["code"]) == (422, "text_too_long")
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.web import parse
 from pizzabot.adapters.web.refusals import BadBody
@@ -66,36 +66,28 @@ def test_fifty_levels_are_taken() -> None:
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x\udfff"])
 @pytest.mark.parametrize("place", ["value", "key", "deep"])
 def test_what_a_database_cannot_hold_is_refused(text: str, place: str) -> None:
-    body: dict[str, Any] = {
+    bodies: dict[str, Any] = {
         "value": {"text": text},
         "key": {"args": {text: 1}},
         "deep": {"args": {"a": [{"b": text}]}},
-    }[place]
+    }
     with pytest.raises(Invalid, match="NUL character or half a surrogate") as refused:
-        parse.decode(json.dumps(body).encode())
+        parse.decode(json.dumps(bodies[place]).encode())
     assert refused.value.code == "invalid_text"
 
 
-@given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | st.integers()
-        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
-        lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(
-                st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")), inner
-            )
-        ),
-        max_leaves=20,
-    )
-)
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+SCALARS = st.none() | st.booleans() | st.integers() | WORDS | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(SCALARS, lambda v: st.lists(v) | st.dictionaries(WORDS, v), max_leaves=20)
+
+
+@settings(deadline=None)
+@given(VALUES)
 def test_every_json_value_is_read_as_it_was_written(value: Any) -> None:
     assert parse.decode(json.dumps(value).encode()) == value
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(raw: bytes) -> None:
     try:
