@@ -22,9 +22,11 @@ from .render import error_body
 
 def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
     """The application of a server on `port`; `closing` ends what would stay open."""
+    web = doors.settings.web
+    names = own_names(port, (web.public_url, *web.allowed_origins))
     app = Starlette(
         routes=[*api.routes(doors), *doors.routes()],
-        middleware=[Middleware(Guard, names=own_names(doors.settings, port))],
+        middleware=[Middleware(Guard, names=names)],
         exception_handlers={HTTPException: _no_route},
     )
     app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else

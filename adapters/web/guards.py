@@ -8,6 +8,7 @@ Origin is ours, or not there?  no -> 403: a page of somebody else sent it, `null
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import secrets
 from collections.abc import Iterable
@@ -20,7 +21,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from pizzabot.errors import Refused
-from pizzabot.settings import Settings, is_loopback
 
 from .refusals import ForeignHost, ForeignOrigin, TooLarge, TooSlow
 from .render import error_body, internal_body, json_bytes
@@ -57,7 +57,7 @@ class OwnNames:
         if parts is None:
             return False
         host, port = parts
-        if is_loopback(host) and (port or 80) == self.port:
+        if _is_loopback(host) and (port or 80) == self.port:
             return True
         return any(host == ours and port in (known, None) for _, ours, known in self._hosts(port))
 
@@ -71,13 +71,21 @@ class OwnNames:
         if origin is None:
             return False
         scheme, host, port = origin
-        return origin in self.origins or (scheme == "http" and is_loopback(host) and port == self.port)
+        return origin in self.origins or (scheme == "http" and _is_loopback(host) and port == self.port)
 
 
-def own_names(settings: Settings, port: int) -> OwnNames:
-    """The names of a server that listens on `port`."""
-    written = (settings.web.public_url, *settings.web.allowed_origins)
+def own_names(port: int, written: Iterable[str]) -> OwnNames:
+    """The names of a server that listens on `port`, and the URLs that the operator wrote down for it."""
     return OwnNames(port, frozenset(origin for text in written if (origin := _origin(text)) is not None))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _origin(text: str) -> tuple[str, str, int] | None:

@@ -22,6 +22,7 @@ import itertools
 import json
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -141,6 +142,8 @@ class ModelServer:
     """The server, in threads of its own; `with ModelServer() as model:` gives `model.url`."""
 
     asked: list[Asked] = field(default_factory=list)
+    arrivals: list[tuple[float, str]] = field(default_factory=list)  # Unix time, the last message
+    latency_seconds: float = 0.0
     _failed: dict[str, int] = field(default_factory=dict)
     _ids: itertools.count[int] = field(default_factory=itertools.count)
     _closing: threading.Event = field(default_factory=threading.Event)
@@ -173,10 +176,11 @@ class ModelServer:
 
     def reply(self, body: Json) -> tuple[int, Json]:
         """Status and body for a request."""
+        self.arrivals.append((time.time(), text_of(body["messages"][-1])))
         tools = [tool["function"]["name"] for tool in body.get("tools") or [] if "function" in tool]
         said = plan(body["messages"], tools, self._failed)
         self.asked.append(Asked(body["model"], body["messages"], tools, said.status))
-        self._closing.wait(said.delay_seconds)
+        self._closing.wait(said.delay_seconds + self.latency_seconds)
         if said.status != 200:
             return said.status, {"error": {"message": f"scripted {said.status}", "type": "scripted"}}
         return 200, self._completion(body, said)

@@ -19,6 +19,8 @@ from pizzabot.people import Person
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, BOB, CAY, DAN, arrives, waits
 
+SOME_ID = "0190f7a0-0000-7000-8000-000000000000"
+
 
 async def _page(
     database: Database,
@@ -108,11 +110,11 @@ async def test_a_page_is_never_larger_than_the_largest(database: Database, clock
         "1",
         "1.2",
         "s5",
-        f"{'9' * 20}.{new_id()}",
-        f"{'9' * 18}.{new_id()}",
-        f"-1.{new_id()}",
+        f"{'9' * 20}.{SOME_ID}",
+        f"{'9' * 18}.{SOME_ID}",
+        f"-1.{SOME_ID}",
         f"1.{'g' * 36}",
-        f"١.{new_id()}",
+        f"١.{SOME_ID}",
         "1.\x00" + "a" * 35,
     ],
     ids=repr,

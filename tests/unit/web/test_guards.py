@@ -14,18 +14,8 @@ from pizzabot.adapters.web.guards import Guard, OwnNames, own_names
 from pizzabot.adapters.web.refusals import BadBody, TooLarge, TooSlow
 from starlette.datastructures import Headers
 
-from pizzabot.settings import Settings
-
 NAMES = own_names(
-    Settings.model_validate(
-        {
-            "web": {
-                "public_url": "https://pizza.example.com",
-                "allowed_origins": ["http://inbox.example.com:8080", "http://plain.example.com"],
-            }
-        }
-    ),
-    8642,
+    8642, ["https://pizza.example.com", "http://inbox.example.com:8080", "http://plain.example.com"]
 )
 
 
