@@ -107,6 +107,12 @@ class Doors:
         intake.check(message)
         if message.thread_id is not None:
             await self.thread(message.thread_id, person)
+        if message.key is not None and message.attachments:
+            # Sent again: the files are there already. Only a race gets past this, and is swept.
+            key = message.key
+            known = await self._database.read(lambda c: intake.known(c, key))
+            if known is not None:
+                return known
         files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
         limits = self.settings.limits
         allowance = {
@@ -118,6 +124,8 @@ class Doors:
         accepted = await self._database.write(
             lambda c: intake.accept(c, message, files, now, model=self.settings.model, allowance=allowance)
         )
+        if accepted.duplicate:
+            return accepted
         self._engine.wake()
         self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
         return accepted

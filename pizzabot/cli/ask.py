@@ -40,16 +40,13 @@ def ask(
     files = [attachment(path) for path in attach or ()]
     with connected(home) as api:
         posted = _post(api, body | ({"attachments": files} if files else {}), thread)
-        tell(
-            f"thread {short(posted.thread_id)}"
-            + ("" if posted.run_id else ", held until the present run ends")
-        )
+        held = "" if posted.run_id else ", held until the present run ends"
         try:
-            outcome = follow(api, posted, wait, tell)
+            tell(f"thread {short(posted.thread_id)}{held}")
+            return _end(api, posted, follow(api, posted, wait, tell))
         except KeyboardInterrupt:
             tell(f"\nThe run goes on. {_look_later(api, posted)}")
             return INTERRUPTED
-        return _end(api, posted, outcome)
 
 
 def attachment(path: Path) -> dict[str, str]:

@@ -49,6 +49,7 @@ _RECURSION_LIMIT = 10_000
 _IDLE_SECONDS = 30.0
 _STORE_AGAIN_SECONDS = 1.0
 _DRAIN_SECONDS = 8.0
+_BREAK_OFF_SECONDS = 2.0  # whoever pressed stop gets an answer within three
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Engine:
             await asyncio.gather(self._dispatcher, return_exceptions=True)
         for run in self._contexts.values():
             run.draining = True
-        await self._ended(list(self._contexts.values()))
+        await self._ended(list(self._contexts.values()), _DRAIN_SECONDS)
         await self.break_off(list(self._contexts))
         for task in self._titles:
             task.cancel()
@@ -127,12 +128,12 @@ class Engine:
         stopped = [self._contexts[i] for i in thread_ids if i in self._contexts]
         for run in stopped:
             run.stop()
-        await self._ended(stopped)
+        await self._ended(stopped, _BREAK_OFF_SECONDS)
 
-    async def _ended(self, contexts: Sequence[RunContext]) -> None:
-        """Wait, for some seconds, until these attempts are over."""
+    async def _ended(self, contexts: Sequence[RunContext], seconds: float) -> None:
+        """Wait, but not longer than that, until these attempts are over."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_DRAIN_SECONDS):
+            async with asyncio.timeout(seconds):
                 for run in contexts:
                     await run.ended.wait()
 
@@ -147,8 +148,10 @@ class Engine:
                 logger.exception("queued runs could not be started; trying again")
                 await asyncio.sleep(_STORE_AGAIN_SECONDS)
                 continue
+            # Not wait_for: in Python 3.11 it can swallow the cancellation that ends this loop.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _IDLE_SECONDS)
+                async with asyncio.timeout(_IDLE_SECONDS):
+                    await self._wake.wait()
 
     async def _claim(self) -> None:
         free = self._settings.parallel_runs - len(self._contexts) - len(self._claimed)
@@ -226,7 +229,7 @@ class Engine:
 
     async def _drive(self, running: RunContext, *, fresh: bool) -> None:
         run = running.run
-        agent = await self._agent()
+        agent = await running.race(self._agent(), breakable=False)
         graph = agent.root(run.model, running.person.name, resuming=not fresh)
         config: RunnableConfig = {
             "configurable": {"thread_id": run.thread_id},

@@ -122,8 +122,8 @@ def accept(
 ) -> Accepted:
     """Store a checked message and, when its thread is idle, the run that takes it."""
     _one_at_a_time(connection, message)
-    if message.key is not None and (known := _known(connection, message.key)) is not None:
-        return known
+    if message.key is not None and (taken := known(connection, message.key)) is not None:
+        return taken
     thread_id = _thread_for(connection, message, now)
     thread = threads.lock(connection, thread_id)
     if thread is None:
@@ -192,7 +192,8 @@ _KNOWN = (
 )
 
 
-def _known(connection: sa.Connection, key: str) -> Accepted | None:
+def known(connection: sa.Connection, key: str) -> Accepted | None:
+    """What became of the item with this key; None when it was never taken."""
     row = connection.execute(_KNOWN, {"key": key}).first()
     if row is None:
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -74,10 +75,10 @@ class Delivery:
             except Exception:
                 logger.exception("the outbox could not be read; trying again")
                 wait = 5.0
-            try:
-                await asyncio.wait_for(self._due.wait(), wait)
-            except TimeoutError:
-                continue
+            # Not wait_for: in Python 3.11 it can swallow the cancellation that ends this loop.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._due.wait()
 
     async def _take(self) -> float:
         """Start what is due; returns the seconds until something else is."""
