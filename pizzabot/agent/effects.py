@@ -14,6 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from pizzabot import audit
+from pizzabot.approvals.arguments import digest
 from pizzabot.database.schema import effects
 from pizzabot.messages import Args
 
@@ -46,25 +48,20 @@ def start(
     previous: Effect | None,
 ) -> bool:
     """Write that the call is about to be sent; False when another process wrote since `previous` was read."""
-    if previous is not None:
+    if previous is None:
+        row = {"call": call, "thread_id": thread_id, "run_id": run_id, "tool": tool, "args": dict(args)}
+        connection.execute(sa.insert(effects).values(**row, state="started", tries=1, started_at=now))
+    else:
+        unchanged = (effects.c.call == call, effects.c.tries == previous.tries, effects.c.state != "done")
         changed = connection.execute(
             sa.update(effects)
-            .where(effects.c.call == call, effects.c.tries == previous.tries, effects.c.state != "done")
+            .where(*unchanged)
             .values(state="started", tries=previous.tries + 1, args=dict(args), run_id=run_id, started_at=now)
         )
-        return changed.rowcount == 1
-    connection.execute(
-        sa.insert(effects).values(
-            call=call,
-            thread_id=thread_id,
-            run_id=run_id,
-            tool=tool,
-            args=dict(args),
-            state="started",
-            tries=1,
-            started_at=now,
-        )
-    )
+        if changed.rowcount != 1:
+            return False
+    sent = {"tool": tool, "args": digest(call, tool, args)}
+    _record(connection, now, "effect.started", call, {"thread": thread_id, "run": run_id, **sent})
     return True
 
 
@@ -75,12 +72,19 @@ def end(connection: sa.Connection, call: str, now: datetime, result: Mapping[str
         .where(effects.c.call == call)
         .values(state="done", result=dict(result), ended_at=now)
     )
+    _record(connection, now, "effect.done", call, {"error": bool(result.get("error"))})
 
 
 def lose(connection: sa.Connection, call: str, now: datetime) -> None:
     """Write that the call was sent and its end was not seen."""
-    connection.execute(
+    lost = connection.execute(
         sa.update(effects)
         .where(effects.c.call == call, effects.c.state == "started")
         .values(state="unknown", ended_at=now)
     )
+    if lost.rowcount:
+        _record(connection, now, "effect.unknown", call, {})
+
+
+def _record(connection: sa.Connection, now: datetime, event: str, call: str, data: Mapping[str, Any]) -> None:
+    audit.append(connection, now, actor="Pizza Bot", via="agent", event=event, subject=call, data=data)

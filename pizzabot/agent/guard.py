@@ -117,9 +117,9 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         )
         if effect is not None and effect.state == "done":
             return _message_of(call, effect.result or {})
-        gate = run.policy.gate(
-            call.tool.spec.full_name, read_only=call.tool.spec.read_only, skill=call.tool.word
-        )
+        if run.refused:
+            return _message(call, "The call was not made: the run ends here, at its limit.", error=True)
+        gate = self._gate(run, call)
         args = call.args
         if gate is not None:
             action = await self._decision(run, call, gate, action)
@@ -132,8 +132,6 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             args = action.final_args if action.final_args is not None else call.args
             if (wrong := _unfit(call, args)) is not None:  # the server changed the tool meanwhile
                 return wrong
-        if run.refused:
-            return _message(call, "The call was not made: the run ends here, at its limit.", error=True)
         if call.tool.spec.read_only:
             return await self._read(run, call, args)
         return await self._effect(run, call, args, effect)
@@ -270,17 +268,15 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             args=args,
             args_schema=spec.input_schema,
             allowed_decisions=(Verdict.RETRY, Verdict.DONE, Verdict.FAILED),
-            approvers=self._approvers(run, call),
+            approvers=gate.approvers if (gate := self._gate(run, call)) is not None else (),
             skill=self._worker,
             why="The call was sent and its end was not seen: it may or may not have happened. "
             "Please look, then say: retry (send it again), done (it happened) or failed (it did not).",
         )
 
-    def _approvers(self, run: RunContext, call: _Call) -> tuple[str, ...]:
-        gate = run.policy.gate(
-            call.tool.spec.full_name, read_only=call.tool.spec.read_only, skill=call.tool.word
-        )
-        return gate.approvers if gate is not None else ()
+    def _gate(self, run: RunContext, call: _Call) -> Gate | None:
+        spec = call.tool.spec
+        return run.policy.gate(spec.full_name, read_only=spec.read_only, skill=call.tool.word)
 
     async def _settled(self, run: RunContext, call: _Call, verdict: Verdict) -> ToolMessage:
         happened = verdict is Verdict.DONE

@@ -59,7 +59,8 @@ def run_server(
         with contextlib.suppress(FileNotFoundError):
             address_file(home).unlink()  # of a server that was killed
         try:
-            asyncio.run(_serve(home, settings, environ, greeting))
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(_serve(home, settings, environ, greeting))
         finally:
             with contextlib.suppress(FileNotFoundError):
                 address_file(home).unlink()
@@ -101,6 +102,15 @@ def secrets_of(settings: Settings, home: Home, environ: Mapping[str, str]) -> se
         if name.upper().rpartition("_")[2] in _SECRET_NAMES and len(value) >= _SHORTEST_SECRET
     }
     return {*found, *settings.secrets(), *read_servers(home.mcp_json, environ).secrets}
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it runs, a quarter faster; the standard loop elsewhere."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def _serve(

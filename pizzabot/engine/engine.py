@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from pizzabot import audit
 from pizzabot.agent import context
 from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
@@ -28,14 +27,14 @@ from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock, spoken
 from pizzabot.database.connection import Database, DatabaseClosed
 from pizzabot.engine import conversation, titles
+from pizzabot.engine.endings import Endings
 from pizzabot.engine.workflows import Workflows
 from pizzabot.errors import PizzaBotError
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, ActionState, Event, RunState
 from pizzabot.outbox import recipients
-from pizzabot.outbox import store as outbox
-from pizzabot.people import People, may_decide
+from pizzabot.people import People
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -83,7 +82,8 @@ class Engine:
         files: conversation.Files,
     ) -> None:
         self._database, self._clock, self._people, self._settings = database, clock, people, settings
-        self._workflows, self._agent, self._channels = workflows, agent, channels
+        self._workflows, self._agent = workflows, agent
+        self._endings = Endings(clock, people, channels, settings.model, settings.allowance.to_json())
         self._publish, self._delivered, self._files = publish, delivered, files
         self._wake = asyncio.Event()
         self._claimed: dict[tuple[str, int], Run] = {}  # by run and attempt: an older attempt may come back
@@ -207,7 +207,9 @@ class Engine:
     async def _open(self, run: Run) -> RunContext:
         """Read what an attempt needs to know."""
         now = self._clock.now()
-        answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
+        answered: Sequence[Action] = ()
+        if run.attempt > 1:
+            answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
         person = self._people.by_name(run.person) or self._people.owner
         return RunContext(
             run=run,
@@ -216,7 +218,7 @@ class Engine:
             database=self._database,
             clock=self._clock,
             policy=self._settings.policy,
-            announce=self._announce,
+            announce=self._endings.announce,
             publish=self._publish_live,
             base_allowance=self._settings.allowance,
             worker_tool_calls=self._settings.worker_tool_calls,
@@ -276,150 +278,27 @@ class Engine:
                 logger.exception("the end of a run could not be stored; trying again")
                 await asyncio.sleep(_STORE_AGAIN_SECONDS)
 
-    async def _pause(self, running: RunContext, questions: list[str]) -> None:
-        now, used = self._clock.now(), running.use().to_json()
-
-        def work(connection: sa.Connection) -> RunState | None:
-            # Held until the commit: a decision must not slip in between looking and pausing.
-            threads.lock(connection, running.run.thread_id)
-            decided = actions.any_decided(connection, questions)
-            if not runs.pause(connection, running.run, now, used=used, decided=decided):
-                return None
-            return RunState.QUEUED if decided else RunState.WAITING
-
-        if (state := await self._store(work)) is not None:
+    async def _pause(self, running: RunContext, questions: Sequence[str]) -> None:
+        used = running.use().to_json()
+        state = await self._store(lambda c: self._endings.paused(c, running.run, used, questions))
+        if state is not None:
             self._announce_state(running.run.thread_id, state)
 
     async def _finish(self, running: RunContext, text: str) -> None:
-        run, now = running.run, self._clock.now()
-
-        def work(connection: sa.Connection) -> bool:
-            if not runs.finish(connection, run, RunState.DONE, now, used=running.use().to_json()):
-                return False
-            seq = threads.add_message(
-                connection,
-                run.thread_id,
-                now,
-                role="assistant",
-                author=conversation.author(running.model_label),
-                text=text,
-                run_id=run.id,
-            )
-            self._tell(connection, run, seq, "answer")
-            self._next(connection, run)
-            return True
-
-        if await self._store(work):
+        run, used = running.run, running.use().to_json()
+        author = conversation.author(running.model_label)
+        if await self._store(lambda c: self._endings.done(c, run, used, author, text)):
             self._announce_state(run.thread_id, RunState.DONE)
             self._delivered()
             self._give_title(run, text)
 
     async def _fail(self, run: Run, running: RunContext | None, code: str, message: str) -> None:
-        now = self._clock.now()
         used = running.use().to_json() if running else dict(run.used)
-
-        def work(connection: sa.Connection) -> bool:
-            failed = runs.finish(connection, run, RunState.FAILED, now, used=used, error=(code, message))
-            if not failed:
-                return False
-            for action in actions.withdraw(connection, run.thread_id):
-                outbox.repaint(connection, action.id, action.state, now)
-            text = f"This did not work: {message}"
-            seq = threads.add_message(
-                connection,
-                run.thread_id,
-                now,
-                role="notice",
-                author=threads.AGENT_NAME,
-                text=text,
-                run_id=run.id,
-            )
-            self._tell(connection, run, seq, "notice")
-            audit.append(
-                connection,
-                now,
-                actor=threads.AGENT_NAME,
-                via="engine",
-                event="run.failed",
-                subject=run.id,
-                data={"thread": run.thread_id, "code": code},
-            )
-            self._next(connection, run)
-            return True
-
-        if await self._store(work):
+        if await self._store(lambda c: self._endings.failed(c, run, used, code, message)):
             self._announce_state(run.thread_id, RunState.FAILED)
             self._delivered()
 
-    def _next(self, connection: sa.Connection, run: Run) -> None:
-        """What was held while the run was busy becomes the next run."""
-        if (person := runs.held_from(connection, run.thread_id)) is not None:
-            runs.create(
-                connection,
-                run.thread_id,
-                self._clock.now(),
-                person=person,
-                model=self._settings.model,
-                allowance=self._settings.allowance.to_json(),
-            )
-
     # -- telling -----------------------------------------------------------------------------------------
-
-    def _tell(self, connection: sa.Connection, run: Run, seq: int, kind: Any) -> None:
-        thread = threads.get(connection, run.thread_id)
-        if thread is None:
-            return
-        own = recipients.Place(thread.channel, thread.address, None)
-        owner = self._people.by_name(thread.owner)
-        for place in recipients.for_answer(own, owner, self._channels):
-            outbox.enqueue(
-                connection,
-                self._clock.now(),
-                key=f"message/{seq}/{place.channel}/{place.address}",
-                channel=place.channel,
-                address=place.address,
-                kind=kind,
-                thread_id=thread.id,
-                person=place.person,
-                message_seq=seq,
-            )
-
-    def _announce(self, connection: sa.Connection, action: Action) -> None:
-        """Queue the cards of a new action, in the transaction that stores it."""
-        thread = threads.get(connection, action.thread_id)
-        if thread is None:
-            return
-        now = self._clock.now()
-        own = recipients.Place(thread.channel, thread.address, None)
-        approvers = [
-            person for person in self._people if may_decide(person, frozenset(action.approvers), thread.owner)
-        ]
-        for place in recipients.for_action(own, approvers, self._channels):
-            outbox.enqueue(
-                connection,
-                now,
-                key=f"action/{action.id}/{place.channel}/{place.address}",
-                channel=place.channel,
-                address=place.address,
-                kind="action",
-                thread_id=thread.id,
-                person=place.person,
-                action_id=action.id,
-            )
-        audit.append(
-            connection,
-            now,
-            actor=threads.AGENT_NAME,
-            via="engine",
-            event="action.asked",
-            subject=action.id,
-            data={
-                "thread": thread.id,
-                "tool": action.tool,
-                "digest": action.digest,
-                "kind": str(action.kind),
-            },
-        )
 
     def _publish_live(self, event: Event) -> None:
         self._publish(event)

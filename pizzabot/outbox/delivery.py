@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,6 +35,7 @@ GIVE_UP_AFTER = timedelta(hours=48)
 DELIVERY_SECONDS = 60.0
 _AT_ONCE = 20
 _IDLE_SECONDS = 60.0
+_STORE_AGAIN_SECONDS = 5.0
 
 
 class Delivery:
@@ -86,17 +87,12 @@ class Delivery:
         free = _AT_ONCE - len(self._working)
         if free <= 0:
             return _IDLE_SECONDS
-        busy = list(self._working)
-
-        def due(connection: sa.Connection) -> datetime | None:
-            return store.next_due(connection, busy)
-
-        first = await self._database.read(due)
+        first = await self._database.read(store.next_due)
         if first is None:
             return _IDLE_SECONDS
         if first > now:
             return min(_IDLE_SECONDS, (first - now).total_seconds())
-        for row in await self._database.write(lambda c: store.take(c, now, limit=free, busy=busy)):
+        for row in await self._database.write(lambda c: store.take(c, now, limit=free)):
             place = (row.channel, row.address)
             task = asyncio.create_task(self._deliver(row), name=f"deliver {row.key}")
             self._working[place] = task
@@ -152,10 +148,19 @@ class Delivery:
         due = next_try(row, error, now)
         if due is None:
             logger.error("%s to %s given up: %s", row.kind, row.channel, error)
-            await self._database.write(lambda c: store.failed(c, row, str(error)))
+            await self._keep(lambda c: store.failed(c, row, str(error)))
             return
         unknown = isinstance(error, DeliveryUnknown)
-        await self._database.write(lambda c: store.try_later(c, row, due, str(error), unknown=unknown))
+        await self._keep(lambda c: store.try_later(c, row, due, str(error), unknown=unknown))
+
+    async def _keep(self, work: Callable[[sa.Connection], None]) -> None:
+        """Write how a try ended, as often as it takes: a full disk must not leave a row that nobody sends."""
+        while True:
+            try:
+                return await self._database.write(work)
+            except sa.exc.DBAPIError:
+                logger.exception("the end of a delivery could not be stored; trying again")
+                await asyncio.sleep(_STORE_AGAIN_SECONDS)
 
     def _item(self, connection: sa.Connection, row: OutboxRow) -> OutboundItem | None:
         thread = threads.get(connection, row.thread_id)

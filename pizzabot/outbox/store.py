@@ -9,7 +9,6 @@ A row is written in the transaction of what it tells; `key` makes saying it twic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -85,6 +84,28 @@ _SENT = (
 )
 
 
+_FIRST_IN_LINE = (
+    sa.select(sa.func.min(outbox.c.id))
+    .where(outbox.c.state.in_(OPEN_STATES))
+    .group_by(outbox.c.channel, outbox.c.address)
+)
+# A row that is being sent is first in its line, so its address has no other to offer.
+_NEXT = sa.and_(outbox.c.state.in_(("pending", "unknown")), outbox.c.id.in_(_FIRST_IN_LINE))
+_DUE = (
+    sa.select(outbox)
+    .where(_NEXT, outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type))
+    .order_by(outbox.c.due_at, outbox.c.id)
+    .limit(sa.bindparam("count"))
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    sa.update(outbox)
+    .where(outbox.c.id.in_(sa.bindparam("rows", expanding=True)))
+    .values(state="sending", tries=outbox.c.tries + 1)
+)
+_NEXT_DUE = sa.select(outbox.c.due_at).where(_NEXT).order_by(outbox.c.due_at).limit(1)
+
+
 def enqueue(
     connection: sa.Connection,
     now: datetime,
@@ -119,42 +140,16 @@ def enqueue(
     return connection.execute(_ENQUEUE[connection.dialect.name], row).first() is not None
 
 
-def take(
-    connection: sa.Connection, now: datetime, *, limit: int, busy: Sequence[tuple[str, str]]
-) -> list[OutboxRow]:
+def take(connection: sa.Connection, now: datetime, *, limit: int) -> list[OutboxRow]:
     """Due rows, oldest first, at most one per address, none for addresses that are being served.
 
-    The oldest open row of an address goes first, also while it waits for its next try: that keeps the order
-    in which things were said.
+    The oldest open row of an address goes first, also while it waits for its next try or is being sent: that
+    keeps the order in which things were said.
     """
-    query = (
-        sa.select(outbox)
-        .where(_next_in_line(busy), outbox.c.due_at <= now)
-        .order_by(outbox.c.due_at, outbox.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    taken = [_row(row) for row in connection.execute(query)]
+    taken = [_row(row) for row in connection.execute(_DUE, {"now": now, "count": limit})]
     if taken:
-        ids = [row.id for row in taken]
-        connection.execute(
-            sa.update(outbox).where(outbox.c.id.in_(ids)).values(state="sending", tries=outbox.c.tries + 1)
-        )
+        connection.execute(_TAKE, {"rows": [row.id for row in taken]})
     return taken
-
-
-def _next_in_line(busy: Sequence[tuple[str, str]]) -> sa.ColumnElement[bool]:
-    first = (
-        sa.select(sa.func.min(outbox.c.id))
-        .where(outbox.c.state.in_(OPEN_STATES))
-        .group_by(outbox.c.channel, outbox.c.address)
-    )
-    served = [sa.and_(outbox.c.channel == channel, outbox.c.address == address) for channel, address in busy]
-    return sa.and_(
-        outbox.c.state.in_(("pending", "unknown")),
-        outbox.c.id.in_(first),
-        sa.not_(sa.or_(sa.false(), *served)),
-    )
 
 
 def _row(row: Any) -> OutboxRow:
@@ -206,10 +201,9 @@ def recover(connection: sa.Connection, now: datetime) -> int:
     return int(result.rowcount)
 
 
-def next_due(connection: sa.Connection, busy: Sequence[tuple[str, str]]) -> datetime | None:
+def next_due(connection: sa.Connection) -> datetime | None:
     """When the next row is due whose address is not being served; None when nothing waits."""
-    query = sa.select(outbox.c.due_at).where(_next_in_line(busy)).order_by(outbox.c.due_at).limit(1)
-    return connection.execute(query).scalar()
+    return connection.execute(_NEXT_DUE).scalar()
 
 
 def copies(connection: sa.Connection, action_id: str) -> list[Delivery]:

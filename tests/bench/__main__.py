@@ -75,8 +75,10 @@ def served(home: Path) -> Iterator[tuple[Server, httpx.Client, float]]:
             time.sleep(0.01)
         ready = time.perf_counter() - began
         client.timeout = httpx.Timeout(60)
-        with client:
+        try:
             yield server, client, ready
+        finally:
+            client.close()
     finally:
         server.stop()
 

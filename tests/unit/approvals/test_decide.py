@@ -202,12 +202,12 @@ async def test_the_other_copies_of_the_card_are_repainted(database: Database, cl
                 thread_id=action.thread_id,
                 action_id=action.id,
             )
-        for row in outbox.take(connection, clock.now(), limit=9, busy=()):
+        for row in outbox.take(connection, clock.now(), limit=9):
             outbox.sent(connection, row, "1.1", ActionState.PENDING, clock.now())
 
     await database.write(shown)
     await _decide(database, clock, _word(action))
-    rows = await database.write(lambda c: outbox.take(c, clock.now(), limit=9, busy=()))
+    rows = await database.write(lambda c: outbox.take(c, clock.now(), limit=9))
     assert {(row.address, row.external_id) for row in rows} == {("A", "1.1"), ("B", "1.1")}
 
 

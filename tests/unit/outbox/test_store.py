@@ -37,10 +37,8 @@ def _say(
     )
 
 
-async def _take(database: Database, clock: FakeClock, limit: int = 20, busy: object = ()) -> list[str]:
-    rows = await database.write(
-        lambda c: store.take(c, clock.now(), limit=limit, busy=busy)  # type: ignore[arg-type]
-    )
+async def _take(database: Database, clock: FakeClock, limit: int = 20) -> list[str]:
+    rows = await database.write(lambda c: store.take(c, clock.now(), limit=limit))
     return [row.key for row in rows]
 
 
@@ -48,7 +46,7 @@ async def test_a_key_is_queued_once_for_ever(database: Database, clock: FakeCloc
     thread_id = await database.write(lambda c: _thread(c, clock))
     assert await database.write(lambda c: _say(c, clock, thread_id, "k"))
     assert not await database.write(lambda c: _say(c, clock, thread_id, "k", "C2"))
-    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9, busy=()))
+    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
     await database.write(lambda c: store.sent(c, row, "1.1", None, clock.now()))
     assert not await database.write(lambda c: _say(c, clock, thread_id, "k"))
     assert await _take(database, clock) == []
@@ -73,16 +71,6 @@ async def test_one_row_for_each_address_oldest_first(database: Database, clock: 
     assert await _take(database, clock) == []
 
 
-async def test_a_busy_address_gets_nothing_more(database: Database, clock: FakeClock) -> None:
-    def work(connection: sa.Connection) -> None:
-        thread_id = _thread(connection, clock)
-        _say(connection, clock, thread_id, "a", "A")
-        _say(connection, clock, thread_id, "b", "B")
-
-    await database.write(work)
-    assert await _take(database, clock, busy=[("slack", "A"), ("email", "B")]) == ["b"]
-
-
 async def test_a_long_line_at_one_address_does_not_hide_the_others(
     database: Database, clock: FakeClock
 ) -> None:
@@ -93,8 +81,8 @@ async def test_a_long_line_at_one_address_does_not_hide_the_others(
         _say(connection, clock, thread_id, "b", "B")
 
     await database.write(work)
-    assert await _take(database, clock, limit=2, busy=[("slack", "A")]) == ["b"]
-    assert await _take(database, clock, limit=2) == ["a0"]
+    assert await _take(database, clock, limit=2) == ["a0", "b"]
+    assert await _take(database, clock, limit=2) == []
 
 
 async def test_what_comes_later_waits_for_the_try_that_comes_again(
@@ -104,17 +92,17 @@ async def test_what_comes_later_waits_for_the_try_that_comes_again(
         thread_id = _thread(connection, clock)
         _say(connection, clock, thread_id, "first")
         _say(connection, clock, thread_id, "second")
-        (row,) = store.take(connection, clock.now(), limit=9, busy=())
+        (row,) = store.take(connection, clock.now(), limit=9)
         later = clock.now() + timedelta(seconds=30)
         store.try_later(connection, row, later, "rate limited", unknown=False)
 
     await database.write(work)
     assert await _take(database, clock) == []
-    due = await database.read(lambda c: store.next_due(c, ()))
+    due = await database.read(store.next_due)
     assert due == clock.now() + timedelta(seconds=30)
     clock.advance(seconds=30)
     assert await _take(database, clock) == ["first"]
-    assert await database.read(lambda c: store.next_due(c, ())) is None
+    assert await database.read(store.next_due) is None
 
 
 async def test_after_a_failure_for_good_the_line_moves_on(database: Database, clock: FakeClock) -> None:
@@ -122,7 +110,7 @@ async def test_after_a_failure_for_good_the_line_moves_on(database: Database, cl
         thread_id = _thread(connection, clock)
         _say(connection, clock, thread_id, "first")
         _say(connection, clock, thread_id, "second")
-        (row,) = store.take(connection, clock.now(), limit=9, busy=())
+        (row,) = store.take(connection, clock.now(), limit=9)
         store.failed(connection, row, "channel_not_found" * 100)
 
     await database.write(work)
@@ -149,12 +137,12 @@ async def test_a_crash_makes_what_was_being_sent_unknown(database: Database, clo
     def work(connection: sa.Connection) -> None:
         thread_id = _thread(connection, clock)
         _say(connection, clock, thread_id, "sending", "A")
-        store.take(connection, clock.now(), limit=9, busy=())
+        store.take(connection, clock.now(), limit=9)
         _say(connection, clock, thread_id, "pending", "B")
 
     await database.write(work)
     assert await database.write(lambda c: store.recover(c, clock.now())) == 1
-    rows = await database.write(lambda c: store.take(c, clock.now(), limit=9, busy=()))
+    rows = await database.write(lambda c: store.take(c, clock.now(), limit=9))
     assert {row.key: (row.state, row.tries) for row in rows} == {
         "sending": ("unknown", 1),
         "pending": ("pending", 0),
@@ -162,7 +150,7 @@ async def test_a_crash_makes_what_was_being_sent_unknown(database: Database, clo
 
 
 async def test_next_due_looks_past_busy_addresses(database: Database, clock: FakeClock) -> None:
-    assert await database.read(lambda c: store.next_due(c, ())) is None
+    assert await database.read(store.next_due) is None
     started = clock.now()
 
     def work(connection: sa.Connection) -> None:
@@ -172,9 +160,11 @@ async def test_next_due_looks_past_busy_addresses(database: Database, clock: Fak
         _say(connection, clock, thread_id, "b", "B")
 
     await database.write(work)
-    assert await database.read(lambda c: store.next_due(c, ())) == started
-    assert await database.read(lambda c: store.next_due(c, [("slack", "A")])) == clock.now()
-    assert await database.read(lambda c: store.next_due(c, [("slack", "A"), ("slack", "B")])) is None
+    assert await database.read(store.next_due) == started
+    assert await _take(database, clock, limit=1) == ["a"]
+    assert await database.read(store.next_due) == clock.now()
+    assert await _take(database, clock, limit=1) == ["b"]
+    assert await database.read(store.next_due) is None
 
 
 async def test_a_copy_that_arrives_again_is_known_once(database: Database, clock: FakeClock) -> None:
@@ -182,7 +172,7 @@ async def test_a_copy_that_arrives_again_is_known_once(database: Database, clock
         (action,) = waits(connection, clock)
         for key in ("first", "again"):
             _say(connection, clock, action.thread_id, key, action_id=action.id, person="Bob")
-            (row,) = store.take(connection, clock.now(), limit=9, busy=())
+            (row,) = store.take(connection, clock.now(), limit=9)
             store.sent(connection, row, "170.1", f"shown {key}", clock.now())
         return store.copies(connection, action.id)
 
@@ -194,7 +184,7 @@ async def test_what_arrives_for_a_deleted_thread_is_dropped(database: Database, 
     def work(connection: sa.Connection) -> int:
         thread_id = _thread(connection, clock)
         _say(connection, clock, thread_id, "k")
-        (row,) = store.take(connection, clock.now(), limit=9, busy=())
+        (row,) = store.take(connection, clock.now(), limit=9)
         threads.delete(connection, thread_id)
         store.sent(connection, row, "170.1", None, clock.now())
         return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
@@ -209,10 +199,10 @@ async def test_only_stale_copies_are_repainted(database: Database, clock: FakeCl
         shown = ["approved"] + ["pending"] * copies
         for n, state in enumerate(shown):
             _say(connection, clock, action.thread_id, f"card{n}", f"A{n}", action_id=action.id)
-            (row,) = store.take(connection, clock.now(), limit=9, busy=())
+            (row,) = store.take(connection, clock.now(), limit=9)
             store.sent(connection, row, f"copy{n}", state, clock.now())
         queued = store.repaint(connection, action.id, "approved", clock.now())
-        rows = store.take(connection, clock.now(), limit=9, busy=())
+        rows = store.take(connection, clock.now(), limit=9)
         for row in rows:
             store.sent(connection, row, row.external_id or "", "approved", clock.now())
         again = store.repaint(connection, action.id, "approved", clock.now())
@@ -229,11 +219,11 @@ async def test_a_state_that_comes_back_is_painted_again(database: Database, cloc
         _say(connection, clock, action.thread_id, "card", action_id=action.id)
         painted = []
         for state in (ActionState.PENDING, ActionState.EXPIRED, ActionState.PENDING):
-            for row in store.take(connection, clock.now(), limit=9, busy=()):
+            for row in store.take(connection, clock.now(), limit=9):
                 store.sent(connection, row, "copy", state, clock.now())
             actions.settle(connection, action.id, list(ActionState), state=state)
             painted.append(store.repaint(connection, action.id, state, clock.now()))
-            for row in store.take(connection, clock.now(), limit=9, busy=()):
+            for row in store.take(connection, clock.now(), limit=9):
                 store.sent(connection, row, "copy", state, clock.now())
         return painted
 

@@ -1,0 +1,159 @@
+"""How does an attempt end, and who is told? Each ending is one transaction (promises 4, 7 and 10).
+
+answer    -> run done, the answer, its outbox rows, and the next run for what was held
+questions -> run waiting, or queued at once when an answer came meanwhile
+failure   -> run failed, a notice in plain words, its outbox rows, and the next run for what was held
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import store as actions
+from pizzabot.clock import Clock
+from pizzabot.inbox import runs, threads
+from pizzabot.inbox.runs import Run
+from pizzabot.messages import Action, OutboundKind, RunState
+from pizzabot.outbox import recipients
+from pizzabot.outbox import store as outbox
+from pizzabot.people import People, may_decide
+
+
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """What the endings need to know. `allowance` and `model` are those of the next run."""
+
+    clock: Clock
+    people: People
+    channels: Mapping[str, recipients.Reaches]
+    model: str
+    allowance: Mapping[str, Any]
+
+    def done(
+        self, connection: sa.Connection, run: Run, used: Mapping[str, Any], author: str, text: str
+    ) -> bool:
+        """Store the answer; False when the attempt no longer holds the run, and then nothing is stored."""
+        now = self.clock.now()
+        if not runs.finish(connection, run, RunState.DONE, now, used=used):
+            return False
+        seq = threads.add_message(
+            connection, run.thread_id, now, role="assistant", author=author, text=text, run_id=run.id
+        )
+        self._settle(connection, run, seq, "answer", {"message": seq})
+        return True
+
+    def failed(
+        self, connection: sa.Connection, run: Run, used: Mapping[str, Any], code: str, message: str
+    ) -> bool:
+        """Store the failure; False when the attempt no longer holds the run."""
+        now = self.clock.now()
+        if not runs.finish(connection, run, RunState.FAILED, now, used=used, error=(code, message)):
+            return False
+        seq = threads.add_message(
+            connection,
+            run.thread_id,
+            now,
+            role="notice",
+            author=threads.AGENT_NAME,
+            text=f"This did not work: {message}",
+            run_id=run.id,
+        )
+        self._settle(connection, run, seq, "notice", {"code": code})
+        return True
+
+    def paused(
+        self, connection: sa.Connection, run: Run, used: Mapping[str, Any], questions: Sequence[str]
+    ) -> RunState | None:
+        """Leave the run waiting; its new state, or None when the attempt no longer holds the run."""
+        # Held until the commit: a decision must not slip in between looking and pausing.
+        threads.lock(connection, run.thread_id)
+        decided = actions.any_decided(connection, questions)
+        if not runs.pause(connection, run, self.clock.now(), used=used, decided=decided):
+            return None
+        return RunState.QUEUED if decided else RunState.WAITING
+
+    def _settle(
+        self, connection: sa.Connection, run: Run, seq: int, kind: OutboundKind, data: Mapping[str, Any]
+    ) -> None:
+        """What every end has in common: nothing is asked any more, people are told, the held go on."""
+        now = self.clock.now()
+        thread = threads.get(connection, run.thread_id)
+        if thread is None:
+            return
+        if thread.action_count:
+            for action in actions.withdraw(connection, run.thread_id):
+                outbox.repaint(connection, action.id, action.state, now)
+        self._tell(connection, thread, seq, kind, now)
+        state = "done" if kind == "answer" else "failed"
+        self._audit(connection, f"run.{state}", run.id, {"thread": run.thread_id, **data})
+        if (person := runs.held_from(connection, run.thread_id)) is not None:
+            runs.create(
+                connection,
+                run.thread_id,
+                now,
+                person=person,
+                model=self.model,
+                allowance=self.allowance,
+            )
+
+    def _tell(
+        self,
+        connection: sa.Connection,
+        thread: threads.Thread,
+        seq: int,
+        kind: OutboundKind,
+        now: datetime,
+    ) -> None:
+        own = recipients.Place(thread.channel, thread.address, None)
+        for place in recipients.for_answer(own, self.people.by_name(thread.owner), self.channels):
+            outbox.enqueue(
+                connection,
+                now,
+                key=f"message/{seq}/{place.channel}/{place.address}",
+                channel=place.channel,
+                address=place.address,
+                kind=kind,
+                thread_id=thread.id,
+                person=place.person,
+                message_seq=seq,
+            )
+
+    def announce(self, connection: sa.Connection, action: Action) -> None:
+        """Queue the cards of a new action, in the transaction that stores it."""
+        thread = threads.get(connection, action.thread_id)
+        if thread is None:
+            return
+        own = recipients.Place(thread.channel, thread.address, None)
+        named = frozenset(action.approvers)
+        approvers = [person for person in self.people if may_decide(person, named, thread.owner)]
+        for place in recipients.for_action(own, approvers, self.channels):
+            outbox.enqueue(
+                connection,
+                self.clock.now(),
+                key=f"action/{action.id}/{place.channel}/{place.address}",
+                channel=place.channel,
+                address=place.address,
+                kind="action",
+                thread_id=thread.id,
+                person=place.person,
+                action_id=action.id,
+            )
+        about = {"thread": thread.id, "tool": action.tool, "digest": action.digest, "kind": str(action.kind)}
+        self._audit(connection, "action.asked", action.id, about)
+
+    def _audit(self, connection: sa.Connection, event: str, subject: str, data: Mapping[str, Any]) -> None:
+        audit.append(
+            connection,
+            self.clock.now(),
+            actor=threads.AGENT_NAME,
+            via="engine",
+            event=event,
+            subject=subject,
+            data=data,
+        )
