@@ -7,6 +7,7 @@ the doors open at once: what arrives meanwhile is stored, and starts when the ag
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -48,7 +49,10 @@ CHANNEL_GROUP = "pizzabot.channels"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of a running server that its command line needs."""
+    """The parts of a running server that its command line needs.
+
+    `working` ends when runs are being started; its exception says why none can be.
+    """
 
     home: Home
     settings: Settings
@@ -58,6 +62,7 @@ class Runtime:
     channels: Mapping[str, Channel]
     tools: ToolCatalogue
     skills: SkillCatalogue
+    working: asyncio.Task[None]
 
 
 _Load = Callable[[AsyncExitStack], Coroutine[Any, Any, "tuple[Agent, GroupCommitSaver]"]]
@@ -161,12 +166,15 @@ async def open_runtime(
         events = Events()
         tools = ToolCatalogue(read_servers(home.mcp_json, environ))
         skills = discover([SkillRoot(home.skills, "home"), builtin_root()])
-        await tools.start()
         stack.push_async_callback(tools.stop)
         tools.on_change.append(lambda: events.publish(_servers_changed()))
-        heavy = _Heavy(
-            lambda stack: _load_agent(stack, home, settings, environ, skills, tools, database, started)
-        )
+        opened = asyncio.Event()
+
+        async def load(heavy_stack: AsyncExitStack) -> tuple[Agent, GroupCommitSaver]:
+            await opened.wait()
+            return await _load_agent(heavy_stack, home, settings, environ, skills, tools, database, started)
+
+        heavy = _Heavy(load)
         stack.push_async_callback(heavy.close)
         channels: dict[str, Channel] = {}
         delivery = Delivery(database, clock, channels)
@@ -211,9 +219,13 @@ async def open_runtime(
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)
-        await engine.start()
+        # The doors are open; only now comes what takes seconds, or it would take them from the doors.
+        await tools.start()
+        opened.set()
+        working = asyncio.create_task(engine.start(), name="engine start")
         stack.push_async_callback(engine.stop)
-        yield Runtime(home, settings, people, tokens, doors, channels, tools, skills)
+        stack.push_async_callback(asyncio.wait, {working})
+        yield Runtime(home, settings, people, tokens, doors, channels, tools, skills, working)
 
 
 def load_channels(doors: Doors) -> dict[str, Channel]:
@@ -259,6 +271,8 @@ async def _load_agent(
         checkpoints=saver,
     )
     await asyncio.to_thread(agent.warm, settings.model, settings.directory().owner.name)
+    # What was imported stays for good; looking through it again and again costs a tenth of the processor.
+    gc.freeze()
     await sweep.orphans(database, saver, home.attachments, started)
     return agent, saver
 

@@ -96,6 +96,10 @@ class RunContext:
         if self._stop.done() or self.draining:
             raise RunStopped("The run was stopped.")
 
+    def count_from_now(self) -> None:
+        """What came before was not the run's work: the product was still loading."""
+        self._counted_until = time.monotonic()
+
     def use(self) -> Bounds:
         """What was used so far, the running second included."""
         now = time.monotonic()

@@ -16,6 +16,7 @@ import typer
 
 from pizzabot.cli.place import HomeOption, address_file, home_of, url_of, write_address
 from pizzabot.cli.text import visible
+from pizzabot.errors import ConfigError
 from pizzabot.home import Home
 
 if TYPE_CHECKING:
@@ -131,12 +132,22 @@ async def _serve(
             for line in [*await _broken(runtime), *greeting(runtime)]:
                 print(line, flush=True)
             watch = asyncio.create_task(_tell_unready(runtime), name="unready")
-            await stopping.wait()
+            await _until_stopped(stopping, runtime.working)
             print("Closing; what is unfinished goes on at the next start.", flush=True)
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
             with contextlib.suppress(FileNotFoundError):
                 address_file(home).unlink()
+
+
+async def _until_stopped(stopping: asyncio.Event, working: asyncio.Task[None]) -> None:
+    """Wait for a signal; a server that cannot start runs ends with the reason instead of waiting."""
+    signalled = asyncio.create_task(stopping.wait(), name="signal")
+    await asyncio.wait({signalled, working}, return_when=asyncio.FIRST_COMPLETED)
+    if working.done() and (failure := working.exception()) is not None:
+        signalled.cancel()
+        raise ConfigError("workflows.sqlite", f"runs cannot be started: {type(failure).__name__}: {failure}")
+    await signalled
 
 
 @contextlib.contextmanager

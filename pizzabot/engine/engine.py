@@ -232,6 +232,7 @@ class Engine:
     async def _drive(self, running: RunContext, *, fresh: bool) -> None:
         run = running.run
         agent = await running.race(self._agent(), breakable=False)
+        running.count_from_now()
         graph = agent.root(run.model, running.person.name, resuming=not fresh)
         config: RunnableConfig = {
             "configurable": {"thread_id": run.thread_id},

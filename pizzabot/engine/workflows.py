@@ -12,6 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from sqlalchemy import event
 # DBOS derives a version from the code by default, and would orphan what an older version started.
 APPLICATION_VERSION = "runtime-1"
 APPLICATION_NAME = "pizzabot"
+_TIDY_BATCH = 500
 
 Body = Callable[[str, int], Awaitable[None]]
 
@@ -50,13 +52,21 @@ async def execute_run(run_id: str, attempt: int) -> None:
         await _body(run_id, attempt)
 
 
+@cache
+def _workflow() -> Any:
+    """The workflow as DBOS knows it; once per process."""
+    from dbos import DBOS
+
+    return DBOS.workflow(name="pizzabot.run")(execute_run)
+
+
 class DbosWorkflows:
     """DBOS on a SQLite file, without its queues, admin server and console."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: sa.Engine | None = None
-        self._workflow: Any = None
+        self._tidying: asyncio.Task[None] | None = None
 
     async def launch(self, body: Body) -> None:
         global _body
@@ -65,6 +75,19 @@ class DbosWorkflows:
         from dbos import DBOS
 
         DBOS.launch()
+        self._tidying = asyncio.create_task(self._tidy(), name="workflows")
+
+    async def _tidy(self) -> None:
+        """Forget the workflows that ended: their runs' rows say all that is worth knowing."""
+        from dbos import DBOS
+
+        while True:
+            ended = await DBOS.list_workflows_async(
+                status=["SUCCESS", "ERROR"], limit=_TIDY_BATCH, load_input=False, load_output=False
+            )
+            if not ended:
+                return
+            await DBOS.delete_workflows_async([workflow.workflow_id for workflow in ended])
 
     def _configure(self) -> None:
         from dbos import DBOS, DBOSConfig
@@ -81,20 +104,22 @@ class DbosWorkflows:
             "enable_otlp": False,
         }
         DBOS(config=config)
-        if self._workflow is None:
-            self._workflow = DBOS.workflow(name="pizzabot.run")(execute_run)
+        _workflow()
 
     async def start(self, run_id: str, attempt: int) -> None:
         from dbos import DBOS, SetWorkflowID
 
         with SetWorkflowID(f"{run_id}.{attempt}"):
-            await DBOS.start_workflow_async(self._workflow, run_id, attempt)
+            await DBOS.start_workflow_async(_workflow(), run_id, attempt)
 
     async def close(self) -> None:
         global _body
         _body = None
         from dbos import DBOS
 
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
         await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=0)
         # DBOS made its own pool the loop's default one and has just shut it down.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="default"))

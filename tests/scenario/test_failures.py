@@ -38,7 +38,7 @@ Do what is asked with your tools.
 """
 LIMITS = """
 [limits]
-run_seconds = 2
+run_seconds = 4
 """
 
 
@@ -148,11 +148,11 @@ async def test_a_read_that_outlasts_the_run_is_broken_off_and_asked_about(served
 
 
 async def test_a_model_that_outlasts_the_run_is_broken_off_and_goes_on_when_allowed(served: Served) -> None:
-    thread = await ask_until(served, "[[sleep 3]] dozing", "waiting")
+    thread = await ask_until(served, "[[sleep 6]] dozing", "waiting")
     assert pending(thread)[0]["args"]["limit"] == "run_seconds"
     await decide(served, pending(thread)[0], "approve")
     thread = await settled(served, thread["id"], "idle", "waiting")
-    assert thread["runs"][0]["allowance"]["run_seconds"] == 4
+    assert thread["runs"][0]["allowance"]["run_seconds"] == 8
     await served.http.post(f"/api/threads/{thread['id']}/stop")
 
 
@@ -160,7 +160,7 @@ async def test_waiting_for_a_person_is_not_counted_as_time(served: Served) -> No
     import asyncio
 
     thread = await ask_until(served, call("submit_expense", amount=1, note="patience"), "waiting")
-    await asyncio.sleep(2.2)
+    await asyncio.sleep(4.2)
     await decide(served, pending(thread)[0], "approve")
     thread = await settled(served, thread["id"], "idle", "waiting")
     assert thread["state"] == "idle"
