@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from pizzabot.approvals import decide as approvals
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
-from pizzabot.engine import control
+from pizzabot.engine import control, switches
 from pizzabot.errors import Forbidden, Invalid, NotFound, Refused
 from pizzabot.events import Events
 from pizzabot.home import Home
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pizzabot.outbox.delivery import Delivery
     from pizzabot.reports import Reports
     from pizzabot.settings import Settings
+    from pizzabot.skills.catalogue import SkillCatalogue
     from pizzabot.tokens import Tokens
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,14 @@ class StoredFile:
     path: Path
 
 
+class Skills(Protocol):
+    """What switching skills needs."""
+
+    def __call__(self) -> SkillCatalogue: ...
+
+    def disable(self, disabled: Collection[str]) -> None: ...
+
+
 class Doors:
     """Everything a channel may ask of the core."""
 
@@ -80,18 +89,15 @@ class Doors:
         delivery: Delivery,
         checkpoints: Checkpoints,
         servers: Servers,
+        skills: Skills,
         reports: Reports,
         routes: Callable[[], Sequence[Any]],
     ) -> None:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
         self.events, self.routes, self.clock = events, routes, clock
         self._home, self._database = home, database
-        self._engine, self._delivery, self._checkpoints, self._servers = (
-            engine,
-            delivery,
-            checkpoints,
-            servers,
-        )
+        self._engine, self._delivery = engine, delivery
+        self._checkpoints, self._servers, self._skills = checkpoints, servers, skills
 
     # -- in ----------------------------------------------------------------------------------------------
 
@@ -311,6 +317,19 @@ class Doors:
         """Connect to an MCP server anew."""
         self.administer(person)
         await self._servers.reconnect(server)
+
+    async def switch_skill(self, skill_id: str, *, enabled: bool, person: Person, via: str) -> None:
+        """Switch a skill on or off, from the next run on and also after a restart."""
+        self.administer(person)
+        skill = self._skills().get(skill_id)
+        if skill is None:
+            raise NotFound("There is no such skill.")
+        now, name = self.clock.now(), skill.id.casefold()
+        off = await self._database.write(
+            lambda c: switches.switch(c, name, now, enabled=enabled, person=person.name, via=via)
+        )
+        self._skills.disable(off)
+        self.events.publish(Event("servers"))
 
     def administer(self, person: Person) -> None:
         """Raise Forbidden unless the person has role owner."""

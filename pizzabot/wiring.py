@@ -25,7 +25,7 @@ from pizzabot.clock import Clock, SystemClock
 from pizzabot.database.connection import Database, open_database
 from pizzabot.database.migrate import migrate
 from pizzabot.doors import Doors
-from pizzabot.engine import sweep
+from pizzabot.engine import sweep, switches
 from pizzabot.engine.engine import Engine, EngineSettings
 from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.events import Events
@@ -34,7 +34,8 @@ from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
 from pizzabot.reports import Reports
 from pizzabot.settings import Settings
-from pizzabot.skills.catalogue import SkillCatalogue, SkillRoot, builtin_root, discover, listed, readiness
+from pizzabot.skills.catalogue import SkillRoot, builtin_root, listed, readiness
+from pizzabot.skills.live import LiveSkills
 from pizzabot.tokens import Tokens
 from pizzabot.tools.catalogue import ToolCatalogue
 from pizzabot.tools.config import read_servers
@@ -61,7 +62,7 @@ class Runtime:
     doors: Doors
     channels: Mapping[str, Channel]
     tools: ToolCatalogue
-    skills: SkillCatalogue
+    skills: LiveSkills
     working: asyncio.Task[None]
 
 
@@ -109,13 +110,13 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
 class _House:
     """Skills and servers as reports show them."""
 
-    catalogue: SkillCatalogue
+    catalogue: LiveSkills
     tools: ToolCatalogue
 
     def skills(self) -> list[dict[str, Any]]:
         tools = self.tools.tools()
         states = {state.name: state.state for state in self.tools.states()}
-        return [listed(skill, readiness(skill, tools, states)) for skill in self.catalogue.skills]
+        return [listed(skill, readiness(skill, tools, states)) for skill in self.catalogue().skills]
 
     def servers(self) -> list[dict[str, Any]]:
         return [
@@ -133,7 +134,7 @@ class _House:
     def _used(self, full_name: str) -> bool:
         return any(
             reference.matches(full_name)
-            for skill in self.catalogue.skills
+            for skill in self.catalogue().skills
             if skill.content is not None and not skill.disabled
             for reference in skill.content.references
         )
@@ -141,8 +142,8 @@ class _House:
     def broken(self) -> list[dict[str, Any]]:
         files: list[tuple[str, int | None, str | None]] = [
             *((b.file, b.line, b.reason) for b in self.tools.broken),
-            *((str(skill.path), skill.line, skill.reason) for skill in self.catalogue.broken),
-            *((str(folder.file), None, folder.reason) for folder in self.catalogue.unreadable),
+            *((str(skill.path), skill.line, skill.reason) for skill in self.catalogue().broken),
+            *((str(folder.file), None, folder.reason) for folder in self.catalogue().unreadable),
         ]
         return [
             {"file": file, "reason": reason} | ({"line": line} if line is not None else {})
@@ -165,7 +166,8 @@ async def open_runtime(
         tokens.ensure_owner()
         events = Events()
         tools = ToolCatalogue(read_servers(home.mcp_json, environ))
-        skills = discover([SkillRoot(home.skills, "home"), builtin_root()])
+        roots = [SkillRoot(home.skills, "home"), builtin_root()]
+        skills = LiveSkills(roots, await database.read(switches.disabled))
         stack.push_async_callback(tools.stop)
         tools.on_change.append(lambda: events.publish(_servers_changed()))
         opened = asyncio.Event()
@@ -210,6 +212,7 @@ async def open_runtime(
             delivery=delivery,
             checkpoints=heavy,
             servers=tools,
+            skills=skills,
             reports=reports,
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
         )
@@ -256,7 +259,7 @@ async def _load_agent(
     home: Home,
     settings: Settings,
     environ: Mapping[str, str],
-    skills: SkillCatalogue,
+    skills: LiveSkills,
     tools: ToolCatalogue,
     database: Database,
     started: float,

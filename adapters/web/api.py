@@ -37,6 +37,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/actions/{action_id}/decision": {"POST": actions.decide},
     "/api/actions/{action_id}/reopen": {"POST": actions.reopen},
     "/api/skills": {"GET": house.skills},
+    "/api/skills/{skill_id}": {"PATCH": house.switch_skill},
     "/api/mcp": {"GET": house.servers},
     "/api/mcp/{name}/reconnect": {"POST": house.reconnect},
     "/api/status": {"GET": house.status},

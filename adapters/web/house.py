@@ -37,6 +37,15 @@ async def skills(call: Call) -> Response:
     return answer({"skills": call.doors.reports.skills()})
 
 
+async def switch_skill(call: Call) -> Response:
+    """`PATCH /api/skills/{skill_id}` `{"enabled": bool}`; for owners."""
+    enabled = parse.enabled(await call.json())
+    skill_id = str(call.request.path_params["skill_id"])
+    await call.doors.switch_skill(skill_id, enabled=enabled, person=call.person, via=call.via)
+    found = [row for row in call.doors.reports.skills() if row["id"].casefold() == skill_id.casefold()]
+    return answer(found[0])
+
+
 async def servers(call: Call) -> Response:
     """`GET /api/mcp`."""
     return answer({"servers": call.doors.reports.servers()})

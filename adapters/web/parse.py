@@ -199,6 +199,11 @@ def said(body: Json) -> Said:
     return Said(verdict, **found)
 
 
+def enabled(body: Json) -> bool:
+    """`{"enabled": bool}`."""
+    return bool(fields(body, {"enabled": bool}, required=("enabled",))["enabled"])
+
+
 def nothing(body: Json) -> None:
     """A request that needs no body: none, or an empty object."""
     fields(body, {})

@@ -75,7 +75,7 @@ class Agent:
         *,
         options: Options,
         environ: Mapping[str, str],
-        skills: SkillCatalogue,
+        skills: Callable[[], SkillCatalogue],
         tools: ToolCatalogue,
         checkpoints: BaseCheckpointSaver[Any],
         wait: Callable[[float], Any] = asyncio.sleep,
@@ -90,7 +90,7 @@ class Agent:
         """Every skill of the catalogue and whether it can be called now."""
         tools = self._tools.tools()
         servers = {state.name: state.state for state in self._tools.states()}
-        return [SkillState(skill, readiness(skill, tools, servers)) for skill in self._skills.skills]
+        return [SkillState(skill, readiness(skill, tools, servers)) for skill in self._skills().skills]
 
     def model(self, name: str) -> BaseChatModel:
         """The chat model of that name, made once.
@@ -127,7 +127,7 @@ class Agent:
         key = (
             model,
             person,
-            tuple(state.skill.id for state in callable_now),
+            tuple(state.skill for state in callable_now),
             tuple((state.skill.id, state.readiness.reason) for state in unready),
         )
         return _kept(self._roots, key, lambda: self._build_root(model, person, callable_now, unready))
@@ -202,7 +202,7 @@ class Agent:
     def _worker_graph(self, model: str, skill: Skill) -> Graph:
         specs = self._tools.tools()
         names = resolved_tools(skill, specs)
-        key = (model, skill.id, self._tools.version)
+        key = (model, skill, self._tools.version)
         return _kept(
             self._workers, key, lambda: self._build_worker(model, skill, [specs[name] for name in names])
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -175,6 +176,25 @@ def skills_show(skill: SkillId, json: JsonOption = False, home: HomeOption = Non
         for tool in row["tools"]:
             print(f"tool   {visible(tool)}")
         print(f"\n{visible(row['description'], body=True)}")
+
+
+def skills_enable(skill: SkillId, home: HomeOption = None) -> None:
+    """Switch a skill on."""
+    _switch(skill, enabled=True, home=home)
+
+
+def skills_disable(skill: SkillId, home: HomeOption = None) -> None:
+    """Switch a skill off."""
+    _switch(skill, enabled=False, home=home)
+
+
+def _switch(skill: str, *, enabled: bool, home: str | None) -> None:
+    with connected(home) as api:
+        row = _named(api.get("/api/skills")["skills"], "id", skill, "skill")
+        path = f"/api/skills/{quote(row['id'], safe='')}"
+        row = api.send("PATCH", path, body={"enabled": enabled})
+        why = f": {visible(row['reason'])}" if row.get("reason") else ""
+        print(f"{visible(row['id'])} is {visible(row['state'])}{why}")
 
 
 def mcp_list(json: JsonOption = False, home: HomeOption = None) -> None:

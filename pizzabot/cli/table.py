@@ -68,6 +68,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("audit", "house:audit", "Show what happened, or verify that nothing was changed."),
             Command("skills list", "house:skills_list", "List the skills, ready or why not."),
             Command("skills show", "house:skills_show", "Show one skill."),
+            Command("skills enable", "house:skills_enable", "Switch a skill on."),
+            Command("skills disable", "house:skills_disable", "Switch a skill off, also after a restart."),
             Command("skills check", "setup:skills_check", "Check a SKILL.md before it is used."),
             Command("mcp list", "house:mcp_list", "List the MCP servers and how they are."),
             Command("mcp tools", "house:mcp_tools", "List the tools of one server, or of all."),

@@ -332,6 +332,15 @@ stops = sa.Table(
     sa.Column("at", UtcTime, nullable=False),
 )
 
+disabled_skills = sa.Table(
+    "disabled_skills",
+    metadata,
+    sa.Column("skill", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+)
+
 audit = sa.Table(
     "audit",
     metadata,

@@ -106,3 +106,17 @@ async def test_members_see_their_own_threads_and_owners_all(served: Served) -> N
         assert (response.status_code, response.json()) == (404, missing), place
     assert made not in [t["id"] for t in (await dan.get("/api/threads")).json()["threads"]]
     assert (await dan.get("/api/events", params={"thread": made})).status_code == 404
+
+
+async def test_an_owner_switches_a_skill_off_and_on_and_nobody_else_may(served: Served) -> None:
+    path = "/api/skills/bookkeeper"
+    cay = await served.as_person("Cay")
+    assert (await cay.patch(path, json={"enabled": False})).status_code == 403
+    off = await served.http.patch(path, json={"enabled": False})
+    assert (off.status_code, off.json()["state"]) == (200, "disabled")
+    listed = {row["id"]: row["state"] for row in (await served.http.get("/api/skills")).json()["skills"]}
+    assert listed["bookkeeper"] == "disabled"
+    on = await served.http.patch(path, json={"enabled": True})
+    assert on.json()["state"] in ("ready", "loading")
+    assert (await served.http.patch("/api/skills/nobody", json={"enabled": True})).status_code == 404
+    assert (await served.http.patch(path, json={"enabled": "yes"})).status_code == 422

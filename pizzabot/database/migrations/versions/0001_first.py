@@ -46,6 +46,7 @@ def upgrade() -> None:
     _activity()
     _usage()
     _stops()
+    _disabled_skills()
     _audit()
     statements = _FULL_TEXT_POSTGRESQL if op.get_bind().dialect.name == "postgresql" else _FULL_TEXT_SQLITE
     for statement in statements:
@@ -353,6 +354,16 @@ def _stops() -> None:
     op.create_table(
         "stops",
         sa.Column("scope", sa.Text, primary_key=True),
+        sa.Column("person", sa.Text, nullable=False),
+        sa.Column("via", sa.Text, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+    )
+
+
+def _disabled_skills() -> None:
+    op.create_table(
+        "disabled_skills",
+        sa.Column("skill", sa.Text, primary_key=True),
         sa.Column("person", sa.Text, nullable=False),
         sa.Column("via", sa.Text, nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
