@@ -48,6 +48,8 @@ class Channel(Protocol):
     async def find(self, item: OutboundItem) -> Receipt | None:
         """Look for the copy of `item` that an unknown outcome may have left; None when it is not there.
 
+        Never asked for a repaint, which is repeated instead.
+
         Raises DeliveryFailed when the question could not be answered now.
         """
         ...

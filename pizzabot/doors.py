@@ -22,9 +22,10 @@ from pizzabot.engine import control, switches
 from pizzabot.errors import Forbidden, Invalid, NotFound, Refused
 from pizzabot.events import Events
 from pizzabot.home import Home
+from pizzabot.ids import new_id
 from pizzabot.inbox import intake, pages, threads
 from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage
-from pizzabot.people import People, Person, may_administer
+from pizzabot.people import People, Person, administer, may_administer
 
 if TYPE_CHECKING:
     from pizzabot.engine.engine import Engine
@@ -112,7 +113,7 @@ class Doors:
         message = replace(message, person=person.name)
         intake.check(message)
         if message.thread_id is not None:
-            await self.thread(message.thread_id, person)
+            self._only_owner(await self.thread(message.thread_id, person), person, "write in")
         if message.key is not None and message.attachments:
             # Sent again: the files are there already. Only a race gets past this, and is swept.
             key = message.key
@@ -120,12 +121,7 @@ class Doors:
             if known is not None:
                 return known
         files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
-        limits = self.settings.limits
-        allowance = {
-            "run_seconds": limits.run_seconds,
-            "model_calls": limits.model_calls,
-            "tool_calls": limits.tool_calls,
-        }
+        allowance = self._engine.endings.allowance
         now = self.clock.now()
         accepted = await self._database.write(
             lambda c: intake.accept(c, message, files, now, model=self.settings.model, allowance=allowance)
@@ -202,7 +198,7 @@ class Doors:
         title: str | None = None,
     ) -> None:
         """Set the given of read state, archive state and title."""
-        await self.thread(thread_id, person)
+        self._only_owner(await self.thread(thread_id, person), person, "change")
         if title is not None:
             intake.check_text(title, "title", intake.MAX_TITLE)
             if not title.strip():
@@ -235,14 +231,15 @@ class Doors:
             await asyncio.to_thread((self._home.attachments / name).unlink, missing_ok=True)
         self.events.publish(Event("thread", thread_id, {"deleted": True, "owner": thread.owner}))
 
+    # An approver sees a thread for what is to be decided in it, and may do no more there than decide.
     def _only_owner(self, thread: threads.Thread, person: Person, what: str) -> None:
         if thread.owner.casefold() != person.name.casefold() and not may_administer(person):
             raise Forbidden(f"Only {thread.owner} or an owner may {what} this thread.", code="not_yours")
 
     async def _end_run(self, thread_id: str, person: Person, via: str) -> bool:
-        now = self.clock.now()
+        endings = self._engine.endings
         stopped = await self._database.write(
-            lambda c: control.stop_thread(c, thread_id, now, person=person.name, via=via)
+            lambda c: endings.stopped(c, thread_id, person=person.name, via=via)
         )
         await self._engine.break_off([thread_id])
         return stopped
@@ -250,15 +247,18 @@ class Doors:
     async def fork_thread(self, thread_id: str, message_id: str, person: Person, via: str) -> str:
         """A new thread that goes on from one of this thread's messages; its id."""
         thread = await self.thread(thread_id, person)
+        self._only_owner(thread, person, "fork")
         if not message_id.isascii() or not message_id.isdigit() or len(message_id) > 18:
             raise NotFound("There is no such message in this thread.")
-        now = self.clock.now()
-        made = await self._database.write(
-            lambda c: control.fork(c, thread, int(message_id), now, person=person.name, via=via)
+        seq, target = int(message_id), new_id()
+        run_id = await self._database.read(lambda c: control.last_answered(c, thread_id, seq))
+        if run_id is not None:
+            await self._copy_state(thread_id, target, run_id)
+        now, name = self.clock.now(), person.name
+        await self._database.write(
+            lambda c: control.fork(c, thread, seq, now, person=name, via=via, target=target)
         )
-        if made.run_id is not None:
-            await self._copy_state(thread_id, made.thread_id, made.run_id)
-        return made.thread_id
+        return target
 
     async def _copy_state(self, source: str, target: str, run_id: str) -> None:
         """Give the fork the graph's state as it was right after the run."""
@@ -281,10 +281,10 @@ class Doors:
 
     async def stop_everything(self, person: Person, via: str) -> None:
         """Stop all runs of all people, and start none until `resume_everything`."""
-        self.administer(person)
-        now = self.clock.now()
+        administer(person)
+        endings = self._engine.endings
         busy = await self._database.write(
-            lambda c: control.stop_everything(c, now, person=person.name, via=via)
+            lambda c: endings.everything_stopped(c, person=person.name, via=via)
         )
         await self._engine.break_off(busy)
         self._delivery.wake()
@@ -292,7 +292,7 @@ class Doors:
 
     async def resume_everything(self, person: Person, via: str) -> bool:
         """Undo `stop_everything`; what is queued starts."""
-        self.administer(person)
+        administer(person)
         now = self.clock.now()
         resumed = await self._database.write(
             lambda c: control.resume_everything(c, now, person=person.name, via=via)
@@ -315,12 +315,12 @@ class Doors:
 
     async def reconnect(self, server: str, person: Person) -> None:
         """Connect to an MCP server anew."""
-        self.administer(person)
+        administer(person)
         await self._servers.reconnect(server)
 
     async def switch_skill(self, skill_id: str, *, enabled: bool, person: Person, via: str) -> None:
         """Switch a skill on or off, from the next run on and also after a restart."""
-        self.administer(person)
+        administer(person)
         skill = self._skills().get(skill_id)
         if skill is None:
             raise NotFound("There is no such skill.")
@@ -330,8 +330,3 @@ class Doors:
         )
         self._skills.disable(off)
         self.events.publish(Event("servers"))
-
-    def administer(self, person: Person) -> None:
-        """Raise Forbidden unless the person has role owner."""
-        if not may_administer(person):
-            raise Forbidden("Only an owner may do this.", code="not_an_owner")

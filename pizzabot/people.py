@@ -8,6 +8,8 @@ from datetime import datetime, time
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from pizzabot.errors import Forbidden
+
 Role = Literal["owner", "approver", "member"]
 
 
@@ -96,6 +98,12 @@ def may_decide(person: Person, approvers: frozenset[str], thread_owner: str) -> 
 def may_administer(person: Person) -> bool:
     """Whether the person may change skills, servers, triggers of others, grants, and stop everything."""
     return person.role == "owner"
+
+
+def administer(person: Person) -> None:
+    """Raise Forbidden unless the person may administer."""
+    if not may_administer(person):
+        raise Forbidden("Only an owner may do this.", code="not_an_owner")
 
 
 def is_quiet(person: Person, moment: datetime) -> bool:

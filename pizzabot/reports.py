@@ -22,7 +22,7 @@ from pizzabot.database.connection import Database
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import Action, ActionState, ChannelState
 from pizzabot.outbox import store as outbox
-from pizzabot.people import Person, may_administer, may_decide
+from pizzabot.people import Person, administer, may_administer, may_decide
 
 if TYPE_CHECKING:
     from pizzabot.agent.context import RunContext
@@ -135,9 +135,12 @@ class Reports:
 
     # -- the house ---------------------------------------------------------------------------------------
 
-    def skills(self) -> list[dict[str, Any]]:
-        """Every skill, ready or why not."""
-        return self._skills.skills()
+    def skills(self, person: Person) -> list[dict[str, Any]]:
+        """Every skill, ready or why not; where its file lies is for owners."""
+        rows = self._skills.skills()
+        if may_administer(person):
+            return rows
+        return [{key: value for key, value in row.items() if key != "file"} for row in rows]
 
     def servers(self) -> list[dict[str, Any]]:
         """Every MCP server, its state and its tools."""
@@ -160,7 +163,7 @@ class Reports:
             "model": {"name": self._settings.model, "label": label(self._settings.model)},
             "outbox": queue,
             "stopped": stopped is not None,
-            "broken": self._skills.broken(),
+            "broken": self._skills.broken() if may_administer(person) else [],
         }
         for name in ("slack", "email"):
             body["channels"].setdefault(name, {"state": "off"})
@@ -185,8 +188,9 @@ class Reports:
         period, today = await self._database.read(read)
         return {"days": days, "since": iso(since), "rows": own(period), "today": own(today)}
 
-    async def audit(self, *, limit: int, before: int | None) -> list[dict[str, Any]]:
-        """Lines of the audit, newest first."""
+    async def audit(self, person: Person, *, limit: int, before: int | None) -> list[dict[str, Any]]:
+        """Lines of the audit, newest first; for owners."""
+        administer(person)
         lines = await self._database.read(lambda c: audit.page(c, limit=limit, before=before))
         return [
             {
@@ -201,8 +205,9 @@ class Reports:
             for line in lines
         ]
 
-    async def verify_audit(self) -> dict[str, Any]:
-        """Walk the hash chain: `{"ok", "lines", "head", "broken_at"}`."""
+    async def verify_audit(self, person: Person) -> dict[str, Any]:
+        """Walk the hash chain: `{"ok", "lines", "head", "broken_at"}`; for owners."""
+        administer(person)
         result = await self._database.read(audit.verify)
         return {
             "ok": result.broken_at is None,

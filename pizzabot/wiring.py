@@ -17,9 +17,8 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pizzabot.agent.limits import Bounds
-from pizzabot.agent.models import label
 from pizzabot.agent.prices import cost_usd
-from pizzabot.approvals.policy import Policy
+from pizzabot.approvals.policy import Policy, Rule
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock, SystemClock
 from pizzabot.database.connection import Database, open_database
@@ -184,7 +183,7 @@ async def open_runtime(
             database=database,
             clock=clock,
             people=people,
-            settings=_engine_settings(settings),
+            settings=_engine_settings(settings, people),
             workflows=DbosWorkflows(home.workflows),
             agent=heavy.agent,
             channels=channels,
@@ -241,17 +240,26 @@ def load_channels(doors: Doors) -> dict[str, Channel]:
     return made
 
 
-def _engine_settings(settings: Settings) -> EngineSettings:
+def _engine_settings(settings: Settings, people: People) -> EngineSettings:
     limits, approvals = settings.limits, settings.approvals
+    rules = [
+        Rule(rule.tool, rule.ask, rule.decisions, tuple(_spelt(people, name) for name in rule.approvers))
+        for rule in approvals.rules
+    ]
     return EngineSettings(
         model=settings.model,
-        model_label=label(settings.model),
         allowance=Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls),
         worker_tool_calls=limits.worker_tool_calls,
         parallel_runs=limits.parallel_runs,
-        policy=Policy(approvals.default, approvals.rules, approvals.skills_may_loosen),
-        price=lambda given, made: cost_usd(settings.model, given, made, settings.prices),
+        policy=Policy(approvals.default, rules, approvals.skills_may_loosen),
+        price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
     )
+
+
+def _spelt(people: People, name: str) -> str:
+    """A name as `[[people]]` writes it: a rule may write it in another case."""
+    person = people.by_name(name)
+    return person.name if person is not None else name
 
 
 async def _load_agent(

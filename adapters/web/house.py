@@ -34,7 +34,7 @@ async def status(call: Call) -> Response:
 
 async def skills(call: Call) -> Response:
     """`GET /api/skills`."""
-    return answer({"skills": call.doors.reports.skills()})
+    return answer({"skills": call.doors.reports.skills(call.person)})
 
 
 async def switch_skill(call: Call) -> Response:
@@ -42,7 +42,9 @@ async def switch_skill(call: Call) -> Response:
     enabled = parse.enabled(await call.json())
     skill_id = str(call.request.path_params["skill_id"])
     await call.doors.switch_skill(skill_id, enabled=enabled, person=call.person, via=call.via)
-    found = [row for row in call.doors.reports.skills() if row["id"].casefold() == skill_id.casefold()]
+    found = [
+        row for row in call.doors.reports.skills(call.person) if row["id"].casefold() == skill_id.casefold()
+    ]
     return answer(found[0])
 
 
@@ -66,17 +68,15 @@ async def usage(call: Call) -> Response:
 
 async def audit(call: Call) -> Response:
     """`GET /api/audit?limit=&before=`, newest first; for owners."""
-    call.doors.administer(call.person)
     limit = call.number("limit", 100, most=_MAX_AUDIT_LINES)
     before = call.number("before", 0, most=2**62) or None
-    lines = await call.doors.reports.audit(limit=limit, before=before)
+    lines = await call.doors.reports.audit(call.person, limit=limit, before=before)
     return answer({"lines": lines, "next_before": lines[-1]["seq"] if len(lines) == limit else None})
 
 
 async def verify_audit(call: Call) -> Response:
     """`GET /api/audit/verify`: walks the chain; for owners."""
-    call.doors.administer(call.person)
-    return answer(await call.doors.reports.verify_audit())
+    return answer(await call.doors.reports.verify_audit(call.person))
 
 
 async def stop_everything(call: Call) -> Response:

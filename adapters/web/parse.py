@@ -14,7 +14,6 @@ import base64
 import binascii
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,12 +21,12 @@ from typing import Any, NoReturn
 from pizzabot.errors import Invalid
 from pizzabot.inbox.intake import MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS
 from pizzabot.messages import Args, Attachment, Json, Verdict
+from pizzabot.text import is_storable
 
 from .refusals import BadBody
 
 MAX_DEPTH = 50
 _LONGEST_BASE64 = 4 * math.ceil(MAX_ATTACHMENT_BYTES / 3)
-_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 _KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -117,7 +116,7 @@ def _depth(value: Json) -> int:
 
 def _check_storable(value: Json) -> None:
     for path, text in _texts(value, ""):
-        if _NOT_STORABLE.search(text):
+        if not is_storable(text):
             _refuse(path, "holds a NUL character or half a surrogate pair; remove it", code="invalid_text")
 
 

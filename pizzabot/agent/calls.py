@@ -148,7 +148,7 @@ def tokens_of(messages: Sequence[Any], run: RunContext) -> Tokens:
     used = [message.usage_metadata for message in messages if getattr(message, "usage_metadata", None)]
     given = sum(int(usage["input_tokens"]) for usage in used)
     made = sum(int(usage["output_tokens"]) for usage in used)
-    return Tokens(given, made, run.price(given, made))
+    return Tokens(given, made, run.price(run.run.model, given, made))
 
 
 def cut(messages: Sequence[Any]) -> bool:

@@ -16,9 +16,10 @@ from typing import Any, NoReturn, TypeVar
 
 import sqlalchemy as sa
 
-from pizzabot.agent import activity, limits
+from pizzabot.agent import activity, effects, limits
 from pizzabot.agent.activity import Activity, Tokens
 from pizzabot.agent.limits import Bounds, LimitName
+from pizzabot.agent.prices import PriceOf
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.approvals.store import Question
@@ -71,9 +72,9 @@ class RunContext:
     worker_tool_calls: int
     used: Bounds
     allowance: Bounds
-    refused_limits: frozenset[str]
-    price: Callable[[int, int], float | None]
+    price: PriceOf
     model_label: str
+    refused: bool = False  # a person said at a limit that the run ends with what it has
     draining: bool = False
     live: list[Activity] = field(default_factory=list)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -113,7 +114,7 @@ class RunContext:
         Leaving cancels `work`, which cancels the request on the wire.
         """
         task = asyncio.ensure_future(work)
-        if self.stopped or self.draining:
+        if self.stopped or (self.draining and breakable):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self.check_stop()
@@ -127,6 +128,8 @@ class RunContext:
         if task.done() and not task.cancelled():
             return task.result()
         await asyncio.gather(task, return_exceptions=True)
+        if not task.cancelled():
+            return task.result()  # it ended in this very moment: what is known is not thrown away
         self.check_stop()
         raise OutOfTime("The run's time is up.")
 
@@ -141,11 +144,6 @@ class RunContext:
         if reached is None:
             self.used = self.used.plus(name, 1)
         return reached
-
-    @property
-    def refused(self) -> bool:
-        """Whether a person said that the run ends with what it has."""
-        return bool(self.refused_limits)
 
     def limit_question(self, name: LimitName) -> Question:
         """Ask whether the run may go on beyond a limit."""
@@ -168,6 +166,15 @@ class RunContext:
     async def answered(self, question_id: str) -> Action | None:
         """The stored answer to a question, or the pending action that asks it."""
         return await self.database.read(lambda connection: actions.answered(connection, question_id))
+
+    async def has_begun(self, skill: str) -> bool:
+        """Whether a worker has calls to settle: something was asked, or was sent and not seen to end."""
+        run_id = self.run.id
+
+        def read(connection: sa.Connection) -> bool:
+            return actions.asked_for(connection, run_id, skill) or effects.any_open(connection, run_id)
+
+        return self.run.attempt > 1 and await self.database.read(read)
 
     async def ask(self, question: Question) -> Action:
         """Store the question once and tell those who may answer; returns the action, new or known."""
@@ -209,7 +216,7 @@ class RunContext:
     ) -> None:
         """Keep how something ended, what it used, and whatever `also` has to write, in one transaction.
 
-        Raises RunStopped when the run is no longer this attempt's.
+        When the run is no longer this attempt's, the attempt is stopped: its next step raises RunStopped.
         """
         used, now = self.use().to_json(), self.clock.now()
 
@@ -217,8 +224,7 @@ class RunContext:
             if also is not None:
                 also(connection)
             self._keep(connection, ended, tokens, now)
-            runs.record_use(connection, self.run.id, used)
-            return runs.holds(connection, self.run)
+            return runs.record_use(connection, self.run, used)
 
         ours = await self.database.write(work)
         self.forget(started)

@@ -36,6 +36,12 @@ def get(connection: sa.Connection, call: str) -> Effect | None:
     return Effect(row.call, row.state, row.tries, row.result) if row else None
 
 
+def any_open(connection: sa.Connection, run_id: str) -> bool:
+    """Whether a call of this run was sent whose end is not known."""
+    query = sa.select(effects.c.call).where(effects.c.run_id == run_id, effects.c.state != "done")
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def start(
     connection: sa.Connection,
     call: str,

@@ -111,12 +111,18 @@ class Agent:
     def warm(self, model: str, person: str) -> None:
         """Import and build what the first run needs; takes seconds, so call it in a thread."""
         try:
-            self.root(model, person, resuming=False)
+            self._prepare_root(model, person, resuming=False)()
         except ModelFailed as error:
             logger.warning("the model cannot be used: %s", error)
 
-    def root(self, model: str, person: str, *, resuming: bool) -> Graph:
-        """The graph for a run. A resumed one knows every skill, so that a paused worker is found again."""
+    async def root(self, model: str, person: str, *, resuming: bool) -> Graph:
+        """The graph for a run. A resumed one knows every skill, so that a paused worker is found again.
+
+        Building one takes tens of milliseconds of pure computing: not on the event loop.
+        """
+        return await asyncio.to_thread(self._prepare_root(model, person, resuming=resuming))
+
+    def _prepare_root(self, model: str, person: str, *, resuming: bool) -> Callable[[], Graph]:
         states = [state for state in self.skill_states() if state.readiness.state != "disabled"]
         callable_now = [
             state
@@ -130,7 +136,7 @@ class Agent:
             tuple(state.skill for state in callable_now),
             tuple((state.skill.id, state.readiness.reason) for state in unready),
         )
-        return _kept(self._roots, key, lambda: self._build_root(model, person, callable_now, unready))
+        return lambda: _kept(self._roots, key, lambda: self._build_root(model, person, callable_now, unready))
 
     def _build_root(
         self, model: str, person: str, callable_now: Sequence[SkillState], unready: Sequence[SkillState]
@@ -175,22 +181,23 @@ class Agent:
     async def _ready_worker(self, model: str, skill: Skill) -> Graph | str:
         """The worker's graph, or the sentence that says why there is none; waits for connecting servers.
 
-        A resumed run waits for servers that are down, too: they are being restarted, perhaps after the very
-        call that this run has to settle.
+        A run with calls of this worker to settle waits for servers that are down, too: they are being
+        restarted, perhaps after the very call that has to be settled.
         """
-        resuming = context.current.get().run.attempt > 1
-        hopeful = ("loading", "unavailable") if resuming else ("loading",)
+        run = context.current.get()
+        needed = await run.has_begun(skill.id)
+        hopeful = ("loading", "unavailable") if needed else ("loading",)
         state = self._readiness(skill)
         waited = 0.0
         while state.state in hopeful and waited < LOADING_PATIENCE_SECONDS:
-            context.current.get().check_stop()
+            run.check_stop()
             await self._wait(0.1)
             waited += 0.1
             state = self._readiness(skill)
         if state.state == "ready":
-            return self._worker_graph(model, skill)
+            return await asyncio.to_thread(self._worker_graph, model, skill)
         reason = f"The skill {skill.id} cannot be used now: {state.reason}."
-        if resuming:
+        if needed:
             # Somebody may have decided about a call of this worker already: keep the run where it is.
             raise ModelFailed("skill_unavailable", f"{reason} Retry the thread when it can.", retryable=False)
         return reason

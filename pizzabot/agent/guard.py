@@ -1,9 +1,9 @@
 """May this tool call run now, and did it run already? The one place where every tool call passes.
 
-    stopped? -> arguments fit? -> already done? its stored result
-      -> gate? no decision stored: pause (rows in the database, nothing else)
-      -> limit reached? pause
+    stopped? -> already done? its stored result -> arguments fit?
+      -> a decision stored? it binds; a gate and none stored? pause (rows in the database, nothing else)
       -> sent before, end unseen? ask what became of it, never repeat by itself
+      -> limit reached? pause
       -> ledger: started -> call -> ledger: done
 
 The stored decision is the truth: a paused call is started again after a decision or a crash, comes here
@@ -33,7 +33,7 @@ from pizzabot.approvals import arguments
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Gate, SkillWord
 from pizzabot.approvals.store import Question
-from pizzabot.errors import OutcomeUnknown, ToolFailed
+from pizzabot.errors import ModelFailed, OutcomeUnknown, ToolFailed
 from pizzabot.inbox import runs
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.outbox import store as outbox
@@ -76,10 +76,24 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         run.check_stop()
         wanted = request.tool_call
         tool = self._tools.get(wanted["name"])
-        if tool is None:
-            return await self._built_in(run, request, handler)
         key = call_key(str(wanted["id"]))
-        return await self._outside(run, _Call(key, str(wanted["id"]), tool, wanted["args"]))
+        if tool is not None:
+            return await self._outside(run, _Call(key, str(wanted["id"]), tool, wanted["args"]))
+        if request.tool is None and await self._settles(run, key):
+            raise ModelFailed(
+                "tool_unavailable",
+                f"The tool {wanted['name']} is gone, and a call of it was decided or sent already. "
+                "Bring its server back, then retry the thread.",
+                retryable=False,
+            )
+        return await self._built_in(run, request, handler)
+
+    async def _settles(self, run: RunContext, key: str) -> bool:
+        """Whether something is known of a call whose tool is not there any more."""
+        effect, action = await run.database.read(
+            lambda connection: (effects.get(connection, key), actions.answered(connection, key))
+        )
+        return effect is not None or (action is not None and action.state not in OPEN)
 
     async def _built_in(
         self,
@@ -107,8 +121,6 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         return answer
 
     async def _outside(self, run: RunContext, call: _Call) -> ToolMessage:
-        if (wrong := _unfit(call, call.args)) is not None:
-            return wrong
         effect, action = await run.database.read(
             lambda connection: (
                 effects.get(connection, call.key),
@@ -117,11 +129,13 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         )
         if effect is not None and effect.state == "done":
             return _message_of(call, effect.result or {})
+        if effect is None and (wrong := _unfit(call, call.args)) is not None:
+            return wrong
         if run.refused:
             return _message(call, "The call was not made: the run ends here, at its limit.", error=True)
-        gate = self._gate(run, call)
-        args = call.args
-        if gate is not None:
+        gate, args = self._gate(run, call), call.args
+        # A stored answer binds whatever the rules say now: the gate decides only whether to ask.
+        if gate is not None or (action is not None and action.state not in OPEN):
             action = await self._decision(run, call, gate, action)
             if action.state is ActionState.REJECTED:
                 return _rejected(call, action)
@@ -130,19 +144,22 @@ class Guard(AgentMiddleware[Any, Any, Any]):
                     call, f"{action.decided_by} answered instead of running the tool: {action.response}"
                 )
             args = action.final_args if action.final_args is not None else call.args
-            if (wrong := _unfit(call, args)) is not None:  # the server changed the tool meanwhile
-                return wrong
-        if call.tool.spec.read_only:
+        if effect is None and (wrong := _unfit(call, args)) is not None:  # the server changed the tool
+            return wrong
+        if call.tool.spec.read_only and effect is None:
             return await self._read(run, call, args)
         return await self._effect(run, call, args, effect)
 
     # -- the gate ----------------------------------------------------------------------------------------
 
-    async def _decision(self, run: RunContext, call: _Call, gate: Gate, action: Action | None) -> Action:
+    async def _decision(
+        self, run: RunContext, call: _Call, gate: Gate | None, action: Action | None
+    ) -> Action:
         """The decision about this call; pauses while there is none."""
         if action is None or action.state in OPEN:
+            assert gate is not None, "without a gate only a decided action comes here"
             await pause(run, self._question(call, gate))
-        if not still_counts(gate, action):
+        if gate is not None and not still_counts(gate, action):
             # The rules were tightened after the decision: what was approved is asked anew.
             return await self._ask_anew(run, call, gate, action)
         return action

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 MILLION = 1_000_000
+
+# Dollars for a model's input and output tokens; None when no price is known.
+PriceOf = Callable[[str, int, int], float | None]
 
 
 class Price(Protocol):

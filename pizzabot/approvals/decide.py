@@ -18,10 +18,11 @@ from pizzabot import audit
 from pizzabot.approvals import arguments, store
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
-from pizzabot.inbox.intake import check_text, storable
+from pizzabot.inbox.intake import check_text
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, may_decide, may_see
+from pizzabot.text import is_storable
 
 _STATE_AFTER = {
     Verdict.APPROVE: ActionState.APPROVED,
@@ -49,7 +50,7 @@ def seen_action(connection: sa.Connection, action_id: str, person: Person) -> tu
     Raises:
         NotFound: no such action, or not for this person: the same words for both.
     """
-    action = store.get(connection, action_id) if storable(action_id) else None
+    action = store.get(connection, action_id) if is_storable(action_id) else None
     thread = threads.get(connection, action.thread_id) if action else None
     if action is None or thread is None or not _sees(person, thread, action):
         raise NotFound("There is no such action.")
@@ -104,8 +105,12 @@ def decide(connection: sa.Connection, decision: Decision, person: Person, now: d
             "decision": str(decision.verdict),
             "reason": decision.reason,
             "shown": action.digest,
-            "ran": arguments.digest(action.id, action.tool, final_args or {}),
-        },
+        }
+        | (
+            {"runs": arguments.digest(action.id, action.tool, final_args or {})}
+            if _runs(decision.verdict)
+            else {}
+        ),
     )
     if settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
         _allow_more(connection, settled)

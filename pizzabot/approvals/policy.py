@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pizzabot.messages import Verdict
 from pizzabot.tools.references import parse_reference
@@ -17,17 +17,14 @@ from pizzabot.tools.references import parse_reference
 DEFAULT_DECISIONS = (Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT)
 
 
-class Rule(Protocol):
-    """One `[[approvals.rules]]` table."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One `[[approvals.rules]]` table; `approvers` are names as `[[people]]` write them."""
 
-    @property
-    def tool(self) -> str: ...
-    @property
-    def ask(self) -> bool: ...
-    @property
-    def decisions(self) -> Sequence[str]: ...
-    @property
-    def approvers(self) -> Sequence[str]: ...
+    tool: str
+    ask: bool = True
+    decisions: tuple[str, ...] = DEFAULT_DECISIONS
+    approvers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,14 +80,13 @@ def configured(home: Home, environ: Mapping[str, str]) -> tuple[Settings | None,
 
 
 def channels(settings: Settings) -> Iterator[Finding]:
-    """Whether there is code for every channel that is switched on."""
+    """Whether this version acts on everything that is configured."""
+    from pizzabot.settings.later import not_acted_on
     from pizzabot.wiring import CHANNEL_GROUP
 
     installed = {entry.name for entry in entry_points(group=CHANNEL_GROUP)}
-    for name in ("slack", "email"):
-        if getattr(settings, name).enabled and name not in installed:
-            text = f"[{name}] is switched on, and this installation has no such channel"
-            yield Finding("error", name, text, f"set enabled = false in [{name}], or install the channel")
+    for line in not_acted_on(settings, installed):
+        yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
 
 
 def databases(home: Home, settings: Settings) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pizzabot.cli.failures import Failed, NotRunning
+from pizzabot.cli.failures import Failed, NotRunning, program
 from pizzabot.cli.place import Server, home_of, server_of
 from pizzabot.cli.text import visible
 
@@ -62,7 +62,7 @@ class Api:
     def command(self, *words: str) -> str:
         """A command to be typed next, for the same home as this one."""
         home = f"--home {shlex.quote(self._home_option)} " if self._home_option else ""
-        return f"pizzabot {home}{' '.join(words)}"
+        return f"{program()} {home}{' '.join(words)}"
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of a page. Raises Refusal, or NotRunning when nobody answers."""

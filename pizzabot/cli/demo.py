@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from pizzabot.cli.failures import program
 from pizzabot.cli.place import HomeOption, home_of
 from pizzabot.cli.serve import HostOption, PortOption, run_server
 
@@ -27,7 +28,7 @@ def try_lines(home: str, path: Path) -> list[str]:
     """What to try in a second terminal, ready to be copied."""
     from pizzabot.demo.home import TRY
 
-    command = f"{_program()} --home {shlex.quote(home)}"
+    command = f"{program()} --home {shlex.quote(home)}"
     return [
         "",
         "Try this in a second terminal:",
@@ -40,9 +41,3 @@ def try_lines(home: str, path: Path) -> list[str]:
         f"The expenses book is {path / 'expenses.csv'}; it changes only after you approved.",
         "Ctrl-C ends the server.",
     ]
-
-
-def _program() -> str:
-    """How this program was called, when that works again from the same folder."""
-    called = sys.argv[0]
-    return shlex.quote(called) if Path(called).name == "pizzabot" and "/" in called else "pizzabot"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 
 from pizzabot.cli.text import visible
 
@@ -28,8 +31,23 @@ class NotRunning(Failed):
 
     code = NO_SERVER
 
-    def __init__(self, home: object) -> None:
-        super().__init__(f"the server is not running on {visible(str(home))}; start it with `pizzabot serve`")
+    def __init__(self, home: object, *, starting: bool = False) -> None:
+        place = visible(str(home))
+        if starting:
+            super().__init__(f"the server on {place} is still starting; try again in a moment")
+        else:
+            super().__init__(
+                f"the server is not running on {place}; start it with `{program()} serve --home {place}`"
+            )
+
+
+def program() -> str:
+    """This program as a person can type it: by its name when that is found, else as it was called."""
+    called = Path(sys.argv[0])
+    found = shutil.which("pizzabot")
+    if called.name != "pizzabot" or (found is not None and called.resolve() == Path(found).resolve()):
+        return "pizzabot"
+    return shlex.quote(os.path.relpath(called))
 
 
 def tell(line: str) -> None:

@@ -55,7 +55,7 @@ def server_of(home: Home, environ: Mapping[str, str] = os.environ) -> Server:
     """
     if not is_running(home):
         raise NotRunning(home.path)
-    host, port = _address(home, environ)
+    host, port = _address(home)
     return Server(home, url_of(host, port), environ.get("PIZZABOT_TOKEN") or _owner_token(home))
 
 
@@ -82,19 +82,13 @@ def is_running(home: Home) -> bool:
     return True
 
 
-def _address(home: Home, environ: Mapping[str, str]) -> tuple[str, int]:
+def _address(home: Home) -> tuple[str, int]:
+    """Where the server of that home said that it listens. Nowhere else: the token is for it alone."""
     try:
         host, _, port = address_file(home).read_text(encoding="utf-8").strip().rpartition(" ")
         return host, int(port)
-    except (OSError, ValueError):
-        return _configured_address(home, environ)
-
-
-def _configured_address(home: Home, environ: Mapping[str, str]) -> tuple[str, int]:
-    from pizzabot.settings import load_settings
-
-    web = load_settings(home.path, environ).web
-    return web.host, web.port
+    except (OSError, ValueError) as error:
+        raise NotRunning(home.path, starting=True) from error
 
 
 def _owner_token(home: Home) -> str:

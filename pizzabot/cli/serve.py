@@ -144,7 +144,7 @@ async def _until_stopped(stopping: asyncio.Event, working: asyncio.Task[None]) -
     """Wait for a signal; a server that cannot start runs ends with the reason instead of waiting."""
     signalled = asyncio.create_task(stopping.wait(), name="signal")
     await asyncio.wait({signalled, working}, return_when=asyncio.FIRST_COMPLETED)
-    if working.done() and (failure := working.exception()) is not None:
+    if working.done() and not working.cancelled() and (failure := working.exception()) is not None:
         signalled.cancel()
         raise ConfigError("workflows.sqlite", f"runs cannot be started: {type(failure).__name__}: {failure}")
     await signalled
@@ -171,8 +171,12 @@ def _signalled() -> Iterator[asyncio.Event]:
 
 
 async def _broken(runtime: Runtime) -> list[str]:
+    from pizzabot.settings.later import not_acted_on
+
     status = await runtime.doors.reports.status(runtime.people.owner)
-    return [f"broken: {place_of(row)}: {visible(row['reason'])}" for row in status["broken"]]
+    broken = [f"broken: {place_of(row)}: {visible(row['reason'])}" for row in status["broken"]]
+    unused = [f"not used: {visible(line)}" for line in not_acted_on(runtime.settings, runtime.channels)]
+    return broken + unused
 
 
 def place_of(row: Mapping[str, Any]) -> str:
@@ -184,7 +188,7 @@ async def _tell_unready(runtime: Runtime) -> None:
     """Once the MCP servers had their time to connect, say which are not there and what cannot be used."""
     await runtime.tools.settle(_SERVERS_SETTLE_SECONDS)
     reports = runtime.doors.reports
-    for line in unready_lines(reports.servers(), reports.skills()):
+    for line in unready_lines(reports.servers(), reports.skills(runtime.people.owner)):
         print(line, flush=True)
 
 

@@ -43,6 +43,20 @@ class UtcTime(TypeDecorator[datetime]):
         return None if value is None else from_microseconds(int(value))
 
 
+def _is(column: sa.ColumnElement[str], *words: str) -> sa.ColumnElement[bool]:
+    """`column` is one of `words`, as literals.
+
+    A partial index serves a query only when the query says the index's own condition, and a bound value says
+    nothing to the planner. So indexes and queries share conditions that are named here.
+    """
+    literals: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{word}'") for word in words]
+    return column == literals[0] if len(literals) == 1 else column.in_(literals)
+
+
+def _where(condition: sa.ColumnElement[bool]) -> dict[str, Any]:
+    return {"sqlite_where": condition, "postgresql_where": condition}
+
+
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # Text that is looked up by its beginning: compared by code points, whatever the server's locale.
 _Plain = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
@@ -69,24 +83,24 @@ threads = sa.Table(
     sa.Column("last_activity_at", UtcTime, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
 )
+IN_INBOX = threads.c.archived == sa.false()
+UNREAD = sa.and_(IN_INBOX, threads.c.unread == sa.true())
+WITH_ACTION = sa.and_(IN_INBOX, threads.c.action_count > sa.literal_column("0"))
 _newest_first = (threads.c.last_activity_at.desc(), threads.c.id.desc())
 sa.Index(
     "threads_all",
     *_newest_first,
-    sqlite_where=threads.c.archived == sa.false(),
-    postgresql_where=threads.c.archived == sa.false(),
+    **_where(IN_INBOX),
 )
 sa.Index(
     "threads_unread",
     *_newest_first,
-    sqlite_where=sa.and_(threads.c.archived == sa.false(), threads.c.unread == sa.true()),
-    postgresql_where=sa.and_(threads.c.archived == sa.false(), threads.c.unread == sa.true()),
+    **_where(UNREAD),
 )
 sa.Index(
     "threads_action",
     *_newest_first,
-    sqlite_where=sa.and_(threads.c.archived == sa.false(), threads.c.action_count > 0),
-    postgresql_where=sa.and_(threads.c.archived == sa.false(), threads.c.action_count > 0),
+    **_where(WITH_ACTION),
 )
 sa.Index("threads_of_owner", threads.c.owner, *_newest_first)
 
@@ -112,11 +126,11 @@ messages = sa.Table(
     sa.Index("messages_of_thread", "thread_id", "seq"),
     sqlite_autoincrement=True,
 )
+HELD = sa.and_(messages.c.run_id.is_(None), _is(messages.c.role, "user"))
 sa.Index(
     "messages_held",
     messages.c.thread_id,
-    sqlite_where=sa.and_(messages.c.run_id.is_(None), messages.c.role == "user"),
-    postgresql_where=sa.and_(messages.c.run_id.is_(None), messages.c.role == "user"),
+    **_where(HELD),
 )
 
 inbound = sa.Table(
@@ -160,20 +174,22 @@ runs = sa.Table(
     sa.Column("error_message", sa.Text),
     sa.Index("runs_of_thread", "thread_id", "id"),
 )
+RUN_QUEUED = _is(runs.c.state, "queued")
+RUN_RUNNING = _is(runs.c.state, "running")
+RUN_ACTIVE = _is(runs.c.state, "queued", "running", "waiting")
 sa.Index(
     "runs_queued",
     runs.c.queued_at,
     runs.c.id,
-    sqlite_where=runs.c.state == "queued",
-    postgresql_where=runs.c.state == "queued",
+    **_where(RUN_QUEUED),
 )
+sa.Index("runs_running", runs.c.id, **_where(RUN_RUNNING))
 # Promise 3 as a constraint: a second active run of a thread cannot be stored.
 sa.Index(
     "runs_one_active_per_thread",
     runs.c.thread_id,
     unique=True,
-    sqlite_where=runs.c.state.in_(("queued", "running", "waiting")),
-    postgresql_where=runs.c.state.in_(("queued", "running", "waiting")),
+    **_where(RUN_ACTIVE),
 )
 
 actions = sa.Table(
@@ -205,11 +221,11 @@ actions = sa.Table(
     sa.Column("decided_via", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
 )
+ACTION_PENDING = _is(actions.c.state, "pending")
 sa.Index(
     "actions_pending",
     actions.c.id,
-    sqlite_where=actions.c.state == "pending",
-    postgresql_where=actions.c.state == "pending",
+    **_where(ACTION_PENDING),
 )
 
 # Who was named for an action, to find the threads that an approver may see.
@@ -251,31 +267,30 @@ outbox = sa.Table(
     sa.Column("external_id", sa.Text),  # set: repaint this copy
     sa.Column("state", sa.Text, nullable=False),  # pending | sending | unknown | sent | failed
     sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("first_tried_at", UtcTime),
     sa.Column("due_at", UtcTime, nullable=False),
     sa.Column("error", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("sent_at", UtcTime),
 )
-_OPEN_OUTBOX = ("pending", "sending", "unknown")
+OUTBOX_OPEN = _is(outbox.c.state, "pending", "sending", "unknown")
+OUTBOX_FAILED = _is(outbox.c.state, "failed")
 sa.Index(
     "outbox_due",
     outbox.c.due_at,
-    sqlite_where=outbox.c.state.in_(_OPEN_OUTBOX),
-    postgresql_where=outbox.c.state.in_(_OPEN_OUTBOX),
+    **_where(OUTBOX_OPEN),
 )
 sa.Index(
     "outbox_line",
     outbox.c.channel,
     outbox.c.address,
     outbox.c.id,
-    sqlite_where=outbox.c.state.in_(_OPEN_OUTBOX),
-    postgresql_where=outbox.c.state.in_(_OPEN_OUTBOX),
+    **_where(OUTBOX_OPEN),
 )
 sa.Index(
     "outbox_failed",
     outbox.c.id,
-    sqlite_where=outbox.c.state == "failed",
-    postgresql_where=outbox.c.state == "failed",
+    **_where(OUTBOX_FAILED),
 )
 
 deliveries = sa.Table(

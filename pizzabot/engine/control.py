@@ -1,65 +1,15 @@
-"""How does a person steer? Stop, resume, retry, delete and fork, each one transaction (promise 14)."""
+"""How does a person steer? Resume, retry, delete and fork, each one transaction; stops are endings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import store as actions
 from pizzabot.errors import Conflict, NotFound
-from pizzabot.ids import new_id
 from pizzabot.inbox import runs, threads
 from pizzabot.messages import RunState
-from pizzabot.outbox import store as outbox
-
-
-def stop_thread(connection: sa.Connection, thread_id: str, now: datetime, *, person: str, via: str) -> bool:
-    """Stop the thread's active run and withdraw what it asked; False when nothing was active.
-
-    Held messages stay held: they go with the next message that a person sends.
-    """
-    run = runs.active(connection, thread_id)
-    if run is None or not runs.stop(connection, run.id, now):
-        return False
-    for action in actions.withdraw(connection, thread_id):
-        outbox.repaint(connection, action.id, action.state, now)
-    threads.add_message(
-        connection,
-        thread_id,
-        now,
-        role="notice",
-        author=threads.AGENT_NAME,
-        text=f"Stopped by {person}. Retry goes on from here; a new message starts anew.",
-        run_id=run.id,
-    )
-    threads.mark(connection, thread_id, unread=False, archived=None)
-    audit.append(
-        connection,
-        now,
-        actor=person,
-        via=via,
-        event="run.stopped",
-        subject=run.id,
-        data={"thread": thread_id},
-    )
-    return True
-
-
-def stop_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> list[str]:
-    """Stop what runs, and start nothing until `resume_everything`; the threads whose runs were stopped.
-
-    What is queued stays queued, what waits for a decision keeps waiting: neither does anything meanwhile.
-    """
-    runs.stop_everything(connection, now, person=person, via=via)
-    audit.append(connection, now, actor=person, via=via, event="everything.stopped", subject="all")
-    busy = [run.thread_id for run in runs.running(connection)]
-    for thread_id in busy:
-        stop_thread(connection, thread_id, now, person=person, via=via)
-    return busy
 
 
 def resume_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> bool:
@@ -105,12 +55,20 @@ def delete_thread(
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """A new thread with the beginning of another; `run_id` is the last run whose state it takes over."""
+def last_answered(connection: sa.Connection, thread_id: str, message_seq: int) -> str | None:
+    """The run whose answer is the last up to a message: its state is where a fork there goes on.
 
-    thread_id: str
-    run_id: str | None
+    Raises NotFound when the message is not in the thread.
+    """
+    kept = _up_to(connection, thread_id, message_seq)
+    return next((m.run_id for m in reversed(kept) if m.role == "assistant"), None)
+
+
+def _up_to(connection: sa.Connection, thread_id: str, message_seq: int) -> list[threads.Message]:
+    kept = [m for m in threads.messages_of(connection, thread_id) if m.seq <= message_seq]
+    if not kept or kept[-1].seq != message_seq:
+        raise NotFound("There is no such message in this thread.")
+    return kept
 
 
 def fork(
@@ -121,22 +79,21 @@ def fork(
     *,
     person: str,
     via: str,
-) -> Fork:
-    """Copy a thread's messages up to and with one of them. Its files stay with the original.
+    target: str,
+) -> None:
+    """Make the thread `target` from a thread's messages up to and with one of them.
 
-    Raises NotFound when the message is not in the thread.
+    The graph's state is copied before: what a crash in between leaves is swept. Files stay with the original.
     """
-    kept = [m for m in threads.messages_of(connection, thread.id) if m.seq <= message_seq]
-    if not kept or kept[-1].seq != message_seq:
-        raise NotFound("There is no such message in this thread.")
-    target = new_id()
+    kept = _up_to(connection, thread.id, message_seq)
+    title = threads.one_line(f"{thread.title} (fork)", threads.TITLE_LENGTH)
     threads.create(
         connection,
         now,
         owner=person,
-        channel=thread.channel if thread.address == thread.id else via,
+        channel=via,
         address=None,
-        title=threads.one_line(f"{thread.title} (fork)", threads.TITLE_LENGTH),
+        title=title,
         title_source="user",
         thread_id=target,
     )
@@ -155,18 +112,5 @@ def fork(
             created_at=message.created_at,
         )
     threads.mark(connection, target, unread=False, archived=None)
-    audit.append(
-        connection,
-        now,
-        actor=person,
-        via=via,
-        event="thread.forked",
-        subject=target,
-        data=_origin(thread, message_seq),
-    )
-    last = next((m.run_id for m in reversed(kept) if m.role == "assistant"), None)
-    return Fork(target, last)
-
-
-def _origin(thread: threads.Thread, message_seq: int) -> dict[str, Any]:
-    return {"from": thread.id, "message": message_seq}
+    origin = {"from": thread.id, "message": message_seq}
+    audit.append(connection, now, actor=person, via=via, event="thread.forked", subject=target, data=origin)

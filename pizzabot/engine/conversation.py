@@ -65,7 +65,7 @@ def _attach(row: Any, folder: Files, files: dict[str, Any], blocks: list[str | d
         )
         return f"[Attached image: {about}]"
     if _TEXT_TYPES.fullmatch(row.media_type) and len(data) <= _LARGEST_TEXT:
-        path = _free_path(row.filename, files)
+        path = _path(row)
         now = datetime.now(UTC).isoformat()
         text = data.decode("utf-8", errors="replace")
         files[path] = {"content": text, "encoding": "utf-8", "created_at": now, "modified_at": now}
@@ -73,13 +73,13 @@ def _attach(row: Any, folder: Files, files: dict[str, Any], blocks: list[str | d
     return f"[Attached file that cannot be read here: {about}]"
 
 
-def _free_path(filename: str, files: dict[str, Any]) -> str:
-    """A path in the agent's file system: the name's last part without anything that could climb."""
-    name = re.sub(r"[^\w.()+-]+", "_", filename.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".") or "file"
-    path, number = f"/attachments/{name}", 2
-    while path in files:
-        path, number = f"/attachments/{number}-{name}", number + 1
-    return path
+def _path(row: Any) -> str:
+    """Where the agent finds a file: the name's last part, without anything that could climb.
+
+    Under the message's number, so that a second file of the same name does not replace the first.
+    """
+    name = re.sub(r"[^\w.()+-]+", "_", row.filename.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
+    return f"/attachments/{row.message_seq}-{row.id[-4:]}/{name or 'file'}"
 
 
 def answer_of(messages: Sequence[Any]) -> str:

@@ -67,6 +67,48 @@ class Endings:
         self._settle(connection, run, seq, "notice", {"code": code})
         return True
 
+    def stopped(self, connection: sa.Connection, thread_id: str, *, person: str, via: str) -> bool:
+        """Stop the thread's active run and withdraw what it asked; False when nothing was active.
+
+        Held messages stay held: they go with the next message that a person sends.
+        """
+        now, run = self.clock.now(), runs.active(connection, thread_id)
+        thread = threads.get(connection, thread_id)
+        if run is None or thread is None or not runs.stop(connection, run.id, now):
+            return False
+        for action in actions.withdraw(connection, thread_id):
+            outbox.repaint(connection, action.id, action.state, now)
+        text = f"Stopped by {person}. Retry goes on from here; a new message starts anew."
+        seq = threads.add_message(
+            connection, thread_id, now, role="notice", author=threads.AGENT_NAME, text=text, run_id=run.id
+        )
+        if thread.owner == person:
+            threads.mark(connection, thread_id, unread=thread.unread, archived=None)
+        self._tell(connection, thread, seq, "notice", now)
+        audit.append(
+            connection,
+            now,
+            actor=person,
+            via=via,
+            event="run.stopped",
+            subject=run.id,
+            data={"thread": thread_id},
+        )
+        return True
+
+    def everything_stopped(self, connection: sa.Connection, *, person: str, via: str) -> list[str]:
+        """Stop what runs, and start nothing until resumed; the threads whose runs were stopped.
+
+        What is queued stays queued, what waits for a decision keeps waiting: neither does anything meanwhile.
+        """
+        now = self.clock.now()
+        runs.stop_everything(connection, now, person=person, via=via)
+        audit.append(connection, now, actor=person, via=via, event="everything.stopped", subject="all")
+        busy = [run.thread_id for run in runs.running(connection)]
+        for thread_id in busy:
+            self.stopped(connection, thread_id, person=person, via=via)
+        return busy
+
     def paused(
         self, connection: sa.Connection, run: Run, used: Mapping[str, Any], questions: Sequence[str]
     ) -> RunState | None:

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -22,6 +21,8 @@ import sqlalchemy as sa
 from pizzabot.agent import context
 from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
+from pizzabot.agent.models import label
+from pizzabot.agent.prices import PriceOf
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock, spoken
@@ -32,7 +33,7 @@ from pizzabot.engine.workflows import Workflows
 from pizzabot.errors import PizzaBotError
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, ActionState, Event, RunState
+from pizzabot.messages import ActionState, Event, RunState
 from pizzabot.outbox import recipients
 from pizzabot.people import People
 
@@ -56,12 +57,11 @@ class EngineSettings:
     """What the engine is configured with."""
 
     model: str
-    model_label: str
     allowance: Bounds
     worker_tool_calls: int
     parallel_runs: int
     policy: Policy
-    price: Callable[[int, int], float | None]
+    price: PriceOf
 
 
 class Engine:
@@ -83,7 +83,7 @@ class Engine:
     ) -> None:
         self._database, self._clock, self._people, self._settings = database, clock, people, settings
         self._workflows, self._agent = workflows, agent
-        self._endings = Endings(clock, people, channels, settings.model, settings.allowance.to_json())
+        self.endings = Endings(clock, people, channels, settings.model, settings.allowance.to_json())
         self._publish, self._delivered, self._files = publish, delivered, files
         self._wake = asyncio.Event()
         self._claimed: dict[tuple[str, int], Run] = {}  # by run and attempt: an older attempt may come back
@@ -157,16 +157,27 @@ class Engine:
         free = self._settings.parallel_runs - len(self._contexts) - len(self._claimed)
         if free <= 0:
             return
-        now = self._clock.now()
-        for run in await self._database.write(lambda connection: runs.claim(connection, free, now)):
-            self._claimed[run.id, run.attempt] = run
+        now, busy = self._clock.now(), list(self._contexts)
+        claimed = await self._database.write(lambda c: runs.claim(c, free, now, busy=busy))
+        self._claimed |= {(run.id, run.attempt): run for run in claimed}
+        for number, run in enumerate(claimed):
             try:
                 await self._workflows.start(run.id, run.attempt)
             except BaseException:
-                self._claimed.pop((run.id, run.attempt), None)
-                await self._database.write(partial(runs.release, run=run))
+                await self._release(claimed[number:])
                 raise
             self._announce_state(run.thread_id, RunState.RUNNING)
+
+    async def _release(self, unstarted: Sequence[Run]) -> None:
+        """Give back what was claimed and could not be started."""
+
+        def work(connection: sa.Connection) -> None:
+            for run in unstarted:
+                runs.release(connection, run)
+
+        for run in unstarted:
+            self._claimed.pop((run.id, run.attempt), None)
+        await self._database.write(work)
 
     # -- one attempt -------------------------------------------------------------------------------------
 
@@ -181,59 +192,54 @@ class Engine:
             await self._attempt(run, fresh=fresh)
 
     async def _attempt(self, run: Run, *, fresh: bool) -> None:
-        running: RunContext | None = None
+        # Known before the first wait: whoever stops or closes must find every attempt there is.
+        running = self._contexts[run.thread_id] = self._context(run)
+        token = context.current.set(running)
         try:
-            running = await self._open(run)
-            self._contexts[run.thread_id] = running
-            token = context.current.set(running)
-            try:
-                await self._drive(running, fresh=fresh)
-            finally:
-                context.current.reset(token)
+            if not fresh:
+                answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
+                running.refused = any(action.state is ActionState.REJECTED for action in answered)
+            await self._drive(running, fresh=fresh)
         except RunStopped:
             logger.info("run %s was stopped", run.id)
         except PizzaBotError as error:
-            await self._fail(run, running, error.code, str(error))
+            await self._fail(running, error.code, str(error))
         except Exception:
             logger.exception("run %s failed", run.id)
             message = f"Something went wrong inside Pizza Bot. The log has the details under {run.id}."
-            await self._fail(run, running, "internal", message)
+            await self._fail(running, "internal", message)
         finally:
-            if running is not None:
-                self._contexts.pop(run.thread_id, None)
-                running.ended.set()
+            context.current.reset(token)
+            if self._contexts.get(run.thread_id) is running:
+                del self._contexts[run.thread_id]
+            running.ended.set()
             self._wake.set()
 
-    async def _open(self, run: Run) -> RunContext:
-        """Read what an attempt needs to know."""
-        now = self._clock.now()
-        answered: Sequence[Action] = ()
-        if run.attempt > 1:
-            answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
+    def _context(self, run: Run) -> RunContext:
+        """What an attempt needs to know."""
         person = self._people.by_name(run.person) or self._people.owner
         return RunContext(
             run=run,
             person=person,
-            zone_time=spoken(now, person.timezone),
+            zone_time=spoken(self._clock.now(), person.timezone),
             database=self._database,
             clock=self._clock,
             policy=self._settings.policy,
-            announce=self._endings.announce,
+            announce=self.endings.announce,
             publish=self._publish_live,
             base_allowance=self._settings.allowance,
             worker_tool_calls=self._settings.worker_tool_calls,
             used=Bounds.from_json(run.used),
             allowance=Bounds.from_json(run.allowance),
-            refused_limits=frozenset(a.tool for a in answered if a.state is ActionState.REJECTED),
             price=self._settings.price,
-            model_label=self._settings.model_label,
+            model_label=label(run.model),
         )
 
     async def _drive(self, running: RunContext, *, fresh: bool) -> None:
         run = running.run
         agent = await running.race(self._agent(), breakable=False)
         running.count_from_now()
-        graph = agent.root(run.model, running.person.name, resuming=not fresh)
+        graph = await agent.root(run.model, running.person.name, resuming=not fresh)
         config: RunnableConfig = {
             "configurable": {"thread_id": run.thread_id},
             "metadata": {"run_id": run.id},
@@ -273,7 +279,7 @@ class Engine:
         while True:
             try:
                 return await self._database.write(work)
-            except sa.exc.DBAPIError:
+            except sa.exc.OperationalError:
                 if self._closing:
                     raise
                 logger.exception("the end of a run could not be stored; trying again")
@@ -281,21 +287,21 @@ class Engine:
 
     async def _pause(self, running: RunContext, questions: Sequence[str]) -> None:
         used = running.use().to_json()
-        state = await self._store(lambda c: self._endings.paused(c, running.run, used, questions))
+        state = await self._store(lambda c: self.endings.paused(c, running.run, used, questions))
         if state is not None:
             self._announce_state(running.run.thread_id, state)
 
     async def _finish(self, running: RunContext, text: str) -> None:
         run, used = running.run, running.use().to_json()
         author = conversation.author(running.model_label)
-        if await self._store(lambda c: self._endings.done(c, run, used, author, text)):
+        if await self._store(lambda c: self.endings.done(c, run, used, author, text)):
             self._announce_state(run.thread_id, RunState.DONE)
             self._delivered()
             self._give_title(run, text)
 
-    async def _fail(self, run: Run, running: RunContext | None, code: str, message: str) -> None:
-        used = running.use().to_json() if running else dict(run.used)
-        if await self._store(lambda c: self._endings.failed(c, run, used, code, message)):
+    async def _fail(self, running: RunContext, code: str, message: str) -> None:
+        run, used = running.run, running.use().to_json()
+        if await self._store(lambda c: self.endings.failed(c, run, used, code, message)):
             self._announce_state(run.thread_id, RunState.FAILED)
             self._delivered()
 

@@ -14,11 +14,13 @@ import sqlalchemy as sa
 
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Tokens
+from pizzabot.agent.prices import PriceOf
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
 from pizzabot.messages import Event
+from pizzabot.text import storable
 
 if TYPE_CHECKING:
     from pizzabot.agent.graph import Agent
@@ -37,7 +39,7 @@ class Priced(Protocol):
     """What a title needs of the engine's settings."""
 
     @property
-    def price(self) -> Callable[[int, int], float | None]: ...
+    def price(self) -> PriceOf: ...
 
 
 async def give(
@@ -56,12 +58,10 @@ async def give(
             return
         async with asyncio.timeout(TITLE_SECONDS):
             made = await _ask(await agent(), run.model, question, answer)
-        title = threads.one_line(made.text.strip().strip("\"'«»“”"), threads.TITLE_LENGTH)
-        tokens = _tokens(made, settings)
+        title = threads.one_line(storable(made.text).strip().strip("\"'«»“”"), threads.TITLE_LENGTH)
+        tokens = _tokens(made, settings, run.model)
         if await database.write(lambda c: _store(c, clock, run, title, tokens)):
             publish(Event("thread", run.thread_id, {"title": title}))
-    except asyncio.CancelledError:
-        raise
     except Exception as error:  # noqa: BLE001 - whatever it was, the first words remain a title
         logger.info("no title for thread %s: %s", run.thread_id, error)
 
@@ -81,10 +81,10 @@ async def _ask(agent: Agent, model: str, question: str, answer: str) -> Any:
     return await agent.model(model).ainvoke([HumanMessage(text)])
 
 
-def _tokens(made: Any, settings: Priced) -> Tokens:
+def _tokens(made: Any, settings: Priced, model: str) -> Tokens:
     used = made.usage_metadata or {}
     given, produced = int(used.get("input_tokens", 0)), int(used.get("output_tokens", 0))
-    return Tokens(given, produced, settings.price(given, produced))
+    return Tokens(given, produced, settings.price(model, given, produced))
 
 
 def _store(connection: sa.Connection, clock: Clock, run: Run, title: str, tokens: Tokens) -> bool:

@@ -24,6 +24,7 @@ from pizzabot.errors import Invalid, NotFound
 from pizzabot.ids import new_id
 from pizzabot.inbox import runs, threads
 from pizzabot.messages import Accepted, Attachment, InboundMessage
+from pizzabot.text import is_storable
 
 MAX_TEXT = 1_048_576  # characters: what no person types and no model reads
 MAX_TITLE = 200
@@ -32,7 +33,6 @@ MAX_ATTACHMENT_BYTES = 25 * 1024 * 1024
 MAX_KEY = 512
 MAX_ADDRESS = 2_000
 
-_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
 
 
@@ -47,7 +47,7 @@ def check(message: InboundMessage) -> None:
         raise Invalid("The message is empty; write what should be done.", code="empty_message")
     if message.title is not None:
         check_text(message.title, "title", MAX_TITLE)
-    if message.key is not None and not (0 < len(message.key) <= MAX_KEY and storable(message.key)):
+    if message.key is not None and not (0 < len(message.key) <= MAX_KEY and is_storable(message.key)):
         raise Invalid(
             f"An Idempotency-Key has 1 to {MAX_KEY} characters, none of them NUL.", code="invalid_key"
         )
@@ -59,11 +59,6 @@ def check(message: InboundMessage) -> None:
         _check_attachment(attachment)
 
 
-def storable(text: str) -> bool:
-    """Whether both databases can hold, or be asked for, this text."""
-    return _NOT_STORABLE.search(text) is None
-
-
 def check_text(text: str, field: str, limit: int) -> None:
     """Refuse text that a database cannot hold or that is longer than `limit` characters."""
     if len(text) > limit:
@@ -71,7 +66,7 @@ def check_text(text: str, field: str, limit: int) -> None:
             f"{field} has {len(text):,} characters; at most {limit:,} are taken. Attach a file instead.",
             code="text_too_long",
         )
-    if not storable(text):
+    if not is_storable(text):
         raise Invalid(
             f"{field} holds a NUL character or half a surrogate pair; remove it.", code="invalid_text"
         )

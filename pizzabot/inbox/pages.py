@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from pizzabot.database.schema import action_approvers, from_microseconds, threads, to_microseconds
+from pizzabot.database.schema import (
+    IN_INBOX,
+    UNREAD,
+    WITH_ACTION,
+    action_approvers,
+    from_microseconds,
+    threads,
+    to_microseconds,
+)
 from pizzabot.errors import Invalid
-from pizzabot.inbox.intake import storable
 from pizzabot.inbox.threads import Thread, thread_of
 from pizzabot.people import Person
+from pizzabot.text import is_storable
 
 View = Literal["all", "unread", "action", "archived"]
 MAX_PAGE = 100
 _MAX_WORDS = 16
+_LARGEST_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ def visible_to(person: Person) -> sa.ColumnElement[bool]:
 
 def visible_thread(connection: sa.Connection, thread_id: str, person: Person) -> Thread | None:
     """The thread, when it exists and the person may see it."""
-    if not storable(thread_id):
+    if not is_storable(thread_id):
         return None
     row = connection.execute(sa.select(threads).where(threads.c.id == thread_id, visible_to(person))).first()
     return thread_of(row) if row else None
@@ -54,12 +64,11 @@ def visible_thread(connection: sa.Connection, thread_id: str, person: Person) ->
 def _in_view(view: View) -> sa.ColumnElement[bool]:
     if view == "archived":
         return threads.c.archived == sa.true()
-    here = threads.c.archived == sa.false()
     if view == "unread":
-        return sa.and_(here, threads.c.unread == sa.true())
+        return UNREAD
     if view == "action":
-        return sa.and_(here, threads.c.action_count > 0)
-    return here
+        return WITH_ACTION
+    return IN_INBOX
 
 
 def counts(connection: sa.Connection, person: Person) -> dict[str, int]:
@@ -127,10 +136,13 @@ def _search(
     start = below = _parse_search_cursor(cursor)
     found: dict[str, int] = {}
     earlier: set[str] = set()  # a newer hit than the cursor's: on an earlier page already
+    batch = limit * 4
     while len(found) <= limit:
-        hits = _hits(connection, words, below, limit * 4)
+        hits = _hits(connection, words, below, batch)
         if not hits:
             break
+        # Each look at the full-text index starts anew: few looks also when most hits are not to be shown.
+        batch = min(batch * 4, _LARGEST_BATCH)
         below = hits[-1].seq
         fresh = _shown(connection, person, view, {h.thread_id for h in hits} - found.keys() - earlier)
         if start is not None:
@@ -191,10 +203,16 @@ def _newer_hit(connection: sa.Connection, words: list[str], thread_id: str, from
 
 
 def _shown(connection: sa.Connection, person: Person, view: View, thread_ids: set[str]) -> set[str]:
-    if not thread_ids:
-        return set()
-    query = sa.select(threads.c.id).where(threads.c.id.in_(thread_ids), _in_view(view), visible_to(person))
-    return set(connection.execute(query).scalars())
+    shown: set[str] = set()
+    for some in batched(sorted(thread_ids), 500):
+        query = sa.select(threads.c.id).where(threads.c.id.in_(some), _in_view(view), visible_to(person))
+        shown.update(connection.execute(query).scalars())
+    return shown
+
+
+def batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """`items` in pieces: a statement takes only so many values."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _load(connection: sa.Connection, thread_ids: list[str]) -> list[Thread]:

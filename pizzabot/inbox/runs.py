@@ -19,9 +19,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pizzabot.database.schema import messages, runs, stops, threads
+from pizzabot.database.schema import HELD, RUN_ACTIVE, RUN_QUEUED, RUN_RUNNING, messages, runs, stops, threads
 from pizzabot.ids import new_id
 from pizzabot.messages import ACTIVE_RUN_STATES, THREAD_STATE_OF_RUN, RunState
+from pizzabot.text import storable
 
 STOP_ALL = "all"
 
@@ -45,30 +46,26 @@ class Run:
     error_message: str | None
 
 
-_HELD = sa.and_(
-    messages.c.thread_id == sa.bindparam("thread"), messages.c.run_id.is_(None), messages.c.role == "user"
-)
+_HELD = sa.and_(messages.c.thread_id == sa.bindparam("thread"), HELD)
 _THIS = runs.c.id == sa.bindparam("run")
-_THIS_ATTEMPT = sa.and_(_THIS, runs.c.state == "running", runs.c.attempt == sa.bindparam("attempt_now"))
+_THIS_ATTEMPT = sa.and_(_THIS, RUN_RUNNING, runs.c.attempt == sa.bindparam("attempt_now"))
 
 # Statements of every run are built once: building one costs four times as much as running it.
 _GET = sa.select(runs).where(_THIS)
-_ACTIVE = sa.select(runs).where(
-    runs.c.thread_id == sa.bindparam("thread"), runs.c.state.in_(ACTIVE_RUN_STATES)
-)
+_ACTIVE = sa.select(runs).where(runs.c.thread_id == sa.bindparam("thread"), RUN_ACTIVE)
 _INSERT = sa.insert(runs)
 _TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
 _HELD_FROM = sa.select(messages.c.author).where(_HELD).order_by(messages.c.seq).limit(1)
 _QUEUED = (
     sa.select(runs.c.id)
-    .where(runs.c.state == "queued")
+    .where(RUN_QUEUED, runs.c.thread_id.not_in(sa.bindparam("busy", expanding=True)))
     .order_by(runs.c.queued_at, runs.c.id)
     .limit(sa.bindparam("count"))
     .with_for_update(skip_locked=True)
 )
 _START = (
     sa.update(runs)
-    .where(_THIS, runs.c.state == "queued")
+    .where(_THIS, RUN_QUEUED)
     .values(
         state="running",
         attempt=runs.c.attempt + sa.bindparam("more"),
@@ -77,7 +74,7 @@ _START = (
     .returning(*runs.c)
 )
 _START_AGAIN = _START.where(runs.c.attempt == sa.bindparam("attempt_now"))
-_RECORD_USE = sa.update(runs).where(_THIS).values(used=sa.bindparam("use"))
+_RECORD_USE = sa.update(runs).where(_THIS_ATTEMPT).values(used=sa.bindparam("use"))
 _STILL = sa.select(runs.c.id).where(_THIS_ATTEMPT)
 _SHOW = sa.update(threads).where(threads.c.id == sa.bindparam("thread")).values(state=sa.bindparam("shown"))
 _STOPPED = sa.select(stops).where(stops.c.scope == STOP_ALL)
@@ -167,13 +164,16 @@ def held_from(connection: sa.Connection, thread_id: str) -> str | None:
     return connection.execute(_HELD_FROM, {"thread": thread_id}).scalar()
 
 
-def claim(connection: sa.Connection, limit: int, now: datetime) -> list[Run]:
-    """Take up to `limit` queued runs, oldest first; none while everything is stopped."""
+def claim(connection: sa.Connection, limit: int, now: datetime, *, busy: Sequence[str] = ()) -> list[Run]:
+    """Take up to `limit` queued runs, oldest first; none while everything is stopped.
+
+    `busy` are threads whose former attempt is still leaving: two must not work on one graph.
+    """
     if stopped_by(connection) is not None:
         return []
     return [
         run
-        for row in connection.execute(_QUEUED, {"count": limit}).all()
+        for row in connection.execute(_QUEUED, {"count": limit, "busy": list(busy)}).all()
         if (run := _start(connection, row.id, now, attempt=None)) is not None
     ]
 
@@ -200,10 +200,7 @@ def _start(connection: sa.Connection, run_id: str, now: datetime, *, attempt: in
 def recover(connection: sa.Connection) -> int:
     """After a crash: what was running is queued again and goes on from its checkpoint."""
     rows = connection.execute(
-        sa.update(runs)
-        .where(runs.c.state == RunState.RUNNING)
-        .values(state=RunState.QUEUED)
-        .returning(runs.c.thread_id)
+        sa.update(runs).where(RUN_RUNNING).values(state=RunState.QUEUED).returning(runs.c.thread_id)
     ).all()
     for row in rows:
         _show(connection, row.thread_id, RunState.QUEUED)
@@ -226,6 +223,7 @@ def finish(
 ) -> bool:
     """running -> done | failed, only for the attempt that still holds the run."""
     code, message = error or (None, None)
+    message = storable(message) if message is not None else None
     return _leave(connection, run, state, used=used, ended_at=now, error_code=code, error_message=message)
 
 
@@ -279,7 +277,7 @@ def stop(connection: sa.Connection, run_id: str, now: datetime) -> bool:
 
 def running(connection: sa.Connection) -> list[Run]:
     """Every run that is at work now."""
-    return [_run(row) for row in connection.execute(sa.select(runs).where(runs.c.state == RunState.RUNNING))]
+    return [_run(row) for row in connection.execute(sa.select(runs).where(RUN_RUNNING))]
 
 
 def allow_more(connection: sa.Connection, run_id: str, allowance: Mapping[str, Any]) -> None:
@@ -287,9 +285,10 @@ def allow_more(connection: sa.Connection, run_id: str, allowance: Mapping[str, A
     connection.execute(sa.update(runs).where(runs.c.id == run_id).values(allowance=dict(allowance)))
 
 
-def record_use(connection: sa.Connection, run_id: str, used: Mapping[str, Any]) -> None:
-    """Store what the run has used so far."""
-    connection.execute(_RECORD_USE, {"run": run_id, "use": dict(used)})
+def record_use(connection: sa.Connection, run: Run, used: Mapping[str, Any]) -> bool:
+    """Store what the run has used so far; False when this attempt no longer holds it."""
+    values = {"run": run.id, "attempt_now": run.attempt, "use": dict(used)}
+    return connection.execute(_RECORD_USE, values).rowcount == 1
 
 
 def stop_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> None:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from pizzabot.database.schema import attachments, deliveries, messages, outbox, thread_addresses, threads
 from pizzabot.ids import new_id
 from pizzabot.messages import ThreadState
+from pizzabot.text import storable
 
 Role = Literal["user", "assistant", "notice"]
 TITLE_LENGTH = 80
@@ -172,6 +173,7 @@ def add_message(
     created_at: datetime | None = None,
 ) -> int:
     """Append a message; what a person did not write makes the thread unread. Returns its number."""
+    text = text if role == "user" else storable(text)  # a person's text was checked at intake
     row = {
         "thread_id": thread_id,
         "run_id": run_id,

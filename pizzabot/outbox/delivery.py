@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 
 import sqlalchemy as sa
 
@@ -44,7 +43,7 @@ class Delivery:
     def __init__(self, database: Database, clock: Clock, channels: Mapping[str, Channel]) -> None:
         self._database, self._clock, self._channels = database, clock, channels
         self._due = asyncio.Event()
-        self._working: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._working: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -59,7 +58,7 @@ class Delivery:
             self._loop.cancel()
             await asyncio.gather(self._loop, return_exceptions=True)
         if self._working:
-            _, late = await asyncio.wait(self._working.values(), timeout=5)
+            _, late = await asyncio.wait(self._working, timeout=5)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -93,14 +92,13 @@ class Delivery:
         if first > now:
             return min(_IDLE_SECONDS, (first - now).total_seconds())
         for row in await self._database.write(lambda c: store.take(c, now, limit=free)):
-            place = (row.channel, row.address)
             task = asyncio.create_task(self._deliver(row), name=f"deliver {row.key}")
-            self._working[place] = task
-            task.add_done_callback(partial(self._finished, place))
+            self._working.add(task)
+            task.add_done_callback(self._finished)
         return 0.0 if free > 1 else _IDLE_SECONDS
 
-    def _finished(self, place: tuple[str, str], _task: asyncio.Task[None]) -> None:
-        self._working.pop(place, None)
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
         self._due.set()
 
     async def _deliver(self, row: OutboxRow) -> None:
@@ -123,7 +121,9 @@ class Delivery:
             raise DeliveryFailed(f"the channel {row.channel} is not configured", retryable=True)
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
-                if row.state == "unknown" and (found := await channel.find(item)) is not None:
+                # A repaint is simply repeated: looking would find the old copy and take it for the new one.
+                looks = row.state == "unknown" and item.external_id is None
+                if looks and (found := await channel.find(item)) is not None:
                     return found
                 return await channel.deliver(item)
         except TimeoutError as error:
@@ -158,7 +158,7 @@ class Delivery:
         while True:
             try:
                 return await self._database.write(work)
-            except sa.exc.DBAPIError:
+            except sa.exc.OperationalError:
                 logger.exception("the end of a delivery could not be stored; trying again")
                 await asyncio.sleep(_STORE_AGAIN_SECONDS)
 
@@ -184,7 +184,8 @@ class Delivery:
 
 def next_try(row: OutboxRow, error: DeliveryFailed, now: datetime) -> datetime | None:
     """When to try again, or None to give up."""
-    if not error.retryable or now - row.created_at >= GIVE_UP_AFTER:
+    since = row.first_tried_at or now
+    if not error.retryable or now - since >= GIVE_UP_AFTER:
         return None
     backed_off = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(row.tries, 20)))
     asked = timedelta(seconds=error.retry_after_seconds or 0)

@@ -40,13 +40,17 @@ def for_action(own: Place, approvers: Iterable[Person], channels: Channels) -> l
     found = [own]
     for person in approvers:
         found += places_of(person, person.notify.action, channels)
-    return _distinct(found, channels)
+    return _distinct(found)
 
 
 def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Place]:
-    """The thread's own place, and where its owner asked to be told of unread results."""
-    extra = places_of(owner, owner.notify.unread or (), channels) if owner else []
-    return _distinct([own, *extra], channels)
+    """The thread's own place, and where its owner is told of unread results.
+
+    Without a word in `notify`, an answer that lives where the owner is told anyway is told once.
+    """
+    if owner is None or (owner.notify.unread is None and own.channel in _PREFERENCE):
+        return [own]
+    return _distinct([own, *places_of(owner, owner.notify.unread, channels)])
 
 
 def places_of(person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:
@@ -60,9 +64,9 @@ def places_of(person: Person, wanted: tuple[str, ...] | None, channels: Channels
     return reached[:1] if wanted is None else reached
 
 
-def _distinct(places: list[Place], channels: Channels) -> list[Place]:
+def _distinct(places: list[Place]) -> list[Place]:
+    # The thread's own place stays in also while its channel is switched off: it is told when it is back.
     seen: dict[tuple[str, str], Place] = {}
     for place in places:
-        if place.channel in channels:
-            seen.setdefault((place.channel, place.address), place)
+        seen.setdefault((place.channel, place.address), place)
     return list(seen.values())

@@ -16,11 +16,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pizzabot.database.schema import deliveries, outbox
+from pizzabot.database.schema import OUTBOX_FAILED, OUTBOX_OPEN, deliveries, outbox
 from pizzabot.ids import new_id
 from pizzabot.messages import OutboundKind
-
-OPEN_STATES = ("pending", "sending", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class OutboxRow:
     external_id: str | None
     state: str
     tries: int
-    created_at: datetime
+    first_tried_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +83,10 @@ _SENT = (
 
 
 _FIRST_IN_LINE = (
-    sa.select(sa.func.min(outbox.c.id))
-    .where(outbox.c.state.in_(OPEN_STATES))
-    .group_by(outbox.c.channel, outbox.c.address)
+    sa.select(sa.func.min(outbox.c.id)).where(OUTBOX_OPEN).group_by(outbox.c.channel, outbox.c.address)
 )
 # A row that is being sent is first in its line, so its address has no other to offer.
-_NEXT = sa.and_(outbox.c.state.in_(("pending", "unknown")), outbox.c.id.in_(_FIRST_IN_LINE))
+_NEXT = sa.and_(OUTBOX_OPEN, outbox.c.state != "sending", outbox.c.id.in_(_FIRST_IN_LINE))
 _DUE = (
     sa.select(outbox)
     .where(_NEXT, outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type))
@@ -101,7 +97,13 @@ _DUE = (
 _TAKE = (
     sa.update(outbox)
     .where(outbox.c.id.in_(sa.bindparam("rows", expanding=True)))
-    .values(state="sending", tries=outbox.c.tries + 1)
+    .values(
+        state="sending",
+        tries=outbox.c.tries + 1,
+        first_tried_at=sa.func.coalesce(
+            outbox.c.first_tried_at, sa.bindparam("now", type_=outbox.c.first_tried_at.type)
+        ),
+    )
 )
 _NEXT_DUE = sa.select(outbox.c.due_at).where(_NEXT).order_by(outbox.c.due_at).limit(1)
 
@@ -148,7 +150,7 @@ def take(connection: sa.Connection, now: datetime, *, limit: int) -> list[Outbox
     """
     taken = [_row(row) for row in connection.execute(_DUE, {"now": now, "count": limit})]
     if taken:
-        connection.execute(_TAKE, {"rows": [row.id for row in taken]})
+        connection.execute(_TAKE, {"rows": [row.id for row in taken], "now": now})
     return taken
 
 
@@ -196,7 +198,7 @@ def failed(connection: sa.Connection, row: OutboxRow, error: str) -> None:
 def recover(connection: sa.Connection, now: datetime) -> int:
     """After a crash: what was being sent may or may not have arrived, so it is looked up first."""
     result = connection.execute(
-        sa.update(outbox).where(outbox.c.state == "sending").values(state="unknown", due_at=now)
+        sa.update(outbox).where(OUTBOX_OPEN, outbox.c.state == "sending").values(state="unknown", due_at=now)
     )
     return int(result.rowcount)
 
@@ -242,14 +244,12 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
 def summary(connection: sa.Connection) -> dict[str, Any]:
     """For status: how many wait, how many are unknown, and what failed last."""
     counted = (
-        sa.select(outbox.c.state, sa.func.count().label("rows"))
-        .where(outbox.c.state.in_(OPEN_STATES))
-        .group_by(outbox.c.state)
+        sa.select(outbox.c.state, sa.func.count().label("rows")).where(OUTBOX_OPEN).group_by(outbox.c.state)
     )
     states: dict[str, int] = {row.state: row.rows for row in connection.execute(counted)}
     newest = (
         sa.select(outbox.c.channel, outbox.c.address, outbox.c.error)
-        .where(outbox.c.state == "failed")
+        .where(OUTBOX_FAILED)
         .order_by(outbox.c.id.desc())
         .limit(20)
     )

@@ -249,4 +249,5 @@ async def test_text_files_reach_the_agent_as_files_and_are_named_in_the_message(
     )
     await answered(served, made.json()["thread_id"], 1)
     asked = next(a for a in reversed(model.asked) if "attached" in str(a.messages[-1]))
-    assert "/attachments/notes.txt" in str(asked.messages[-1])
+    assert "/notes.txt" in str(asked.messages[-1])
+    assert ".." not in str(asked.messages[-1]).partition("readable at")[2].partition(":")[0]

@@ -448,14 +448,14 @@ async def test_only_who_may_decide_may_reopen(
 # -- the audit ---------------------------------------------------------------------------------------------
 
 
-async def test_a_decision_is_in_the_audit_with_what_was_shown_and_what_ran(
+async def test_a_decision_is_in_the_audit_with_what_was_shown_and_what_runs(
     database: Database, clock: FakeClock
 ) -> None:
     action = await _waits(database, clock)
     await _decide(database, clock, _word(action, Verdict.EDIT, args=EDIT, reason="less"))
     (line,) = await database.read(lambda c: audit.page(c, limit=1))
     assert (line.event, line.actor, line.via, line.subject) == ("action.edited", "Ada", "web", action.id)
-    assert line.data["shown"] == action.digest != line.data["ran"]
+    assert line.data["shown"] == action.digest != line.data["runs"]
     assert (line.data["decision"], line.data["reason"]) == ("edit", "less")
 
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
 
-from pizzabot.approvals.policy import DEFAULT_DECISIONS, Gate, Policy, SkillWord
+from pizzabot.approvals.policy import DEFAULT_DECISIONS, Gate, Policy, Rule, SkillWord
 from pizzabot.messages import Verdict
 
 APPROVE, EDIT, REJECT, RESPOND = Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND
 PAY = "mcp:ledger:pay"
 ASKS = Gate(DEFAULT_DECISIONS, ())
-
-
-@dataclass(frozen=True)
-class Rule:
-    tool: str
-    ask: bool = True
-    decisions: tuple[str, ...] = ("approve", "edit", "reject")
-    approvers: tuple[str, ...] = ()
 
 
 def _gate(

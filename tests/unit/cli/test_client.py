@@ -101,13 +101,13 @@ def test_a_running_server_is_found_by_what_it_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "host port"])
-def test_without_an_address_the_settings_say_it(tmp_path: Path, content: str) -> None:
+def test_without_an_address_nobody_gets_the_token(tmp_path: Path, content: str) -> None:
     home = prepared(tmp_path)
     home.toml.write_text("[web]\nport = 9001\n")
     if content:
         address_file(home).write_text(content)
-    with home.lock():
-        assert server_of(home, {}).url == "http://127.0.0.1:9001"
+    with home.lock(), pytest.raises(NotRunning, match="still starting"):
+        server_of(home, {})
 
 
 def test_after_a_crash_nobody_gets_the_token(tmp_path: Path) -> None:

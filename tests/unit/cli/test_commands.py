@@ -73,7 +73,7 @@ def test_without_a_server_the_code_is_3(
     assert said.out == ""
     assert (
         said.err
-        == f"pizzabot: the server is not running on {tmp_path / 'home'}; start it with `pizzabot serve`\n"
+        == f"pizzabot: the server is not running on {tmp_path / 'home'}; start it with `pizzabot serve --home {tmp_path / 'home'}`\n"
     )
 
 

@@ -16,7 +16,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 UNKNOWN = "01a22968-afdf-7442-bd3e-eadb2bffc4ec"
 PATHS = [
-    (method, path.format(thread_id=UNKNOWN, action_id=UNKNOWN, attachment_id=UNKNOWN, name="ledger"))
+    (
+        method,
+        path.format(
+            thread_id=UNKNOWN, action_id=UNKNOWN, attachment_id=UNKNOWN, name="ledger", skill_id=UNKNOWN
+        ),
+    )
     for path, methods in TABLE.items()
     for method in methods
 ]

@@ -173,6 +173,13 @@ def _runs() -> None:
     )
     op.create_index("runs_of_thread", "runs", ["thread_id", "id"])
     op.create_index(
+        "runs_running",
+        "runs",
+        ["id"],
+        sqlite_where=sa.text("state = 'running'"),
+        postgresql_where=sa.text("state = 'running'"),
+    )
+    op.create_index(
         "runs_one_active_per_thread",
         "runs",
         ["thread_id"],
@@ -269,6 +276,7 @@ def _outbox() -> None:
         sa.Column("external_id", sa.Text),
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("first_tried_at", sa.BigInteger),
         sa.Column("due_at", sa.BigInteger, nullable=False),
         sa.Column("error", sa.Text),
         sa.Column("created_at", sa.BigInteger, nullable=False),

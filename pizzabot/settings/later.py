@@ -1,0 +1,30 @@
+"""What is configured that this version does not act on yet? Said at start and by `doctor`, never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from pizzabot.settings.tables import ApprovalsTable, LimitsTable, Settings
+
+
+def not_acted_on(settings: Settings, channels: Collection[str]) -> list[str]:
+    """One line for each configured thing that has no effect; `channels` are the loaded ones."""
+    return list(_lines(settings, channels))
+
+
+def _lines(settings: Settings, channels: Collection[str]) -> Iterator[str]:
+    for name in ("slack", "email"):
+        if getattr(settings, name).enabled and name not in channels:
+            yield f"[{name}]: this version has no {name} channel yet; the table is checked and not used"
+    if settings.triggers:
+        yield "[[triggers]]: this version has no triggers yet; the tables are checked and not used"
+    approvals, limits = settings.approvals, settings.limits
+    for key in ("reminder_after", "expire_after", "on_expiry"):
+        if getattr(approvals, key) != getattr(ApprovalsTable(), key):
+            yield f"approvals.{key}: not acted on yet; actions simply wait until they are decided"
+    for key in ("run_usd", "day_usd"):
+        if getattr(limits, key) != getattr(LimitsTable(), key):
+            yield f"limits.{key}: not acted on yet; runs are bounded in time, model calls and tool calls"
+    for person in settings.people:
+        if person.digest is not None:
+            yield f"people.{person.name}.digest: this version sends no digests yet"

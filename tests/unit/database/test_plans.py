@@ -1,0 +1,59 @@
+"""Do the queries of every minute use an index, also when the history is long?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from pizzabot.database.connection import SqliteDatabase
+from pizzabot.inbox import pages, runs
+from pizzabot.outbox import store as outbox
+from pizzabot.people import Person
+from tests.fakes.clock import FakeClock
+
+ADA = Person("Ada", "owner")
+NOW = FakeClock().now()
+
+QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
+    "the next item of the outbox": outbox.next_due,
+    "taking items of the outbox": lambda c: outbox.take(c, NOW, limit=5),
+    "the outbox for status": outbox.summary,
+    "the outbox after a crash": lambda c: outbox.recover(c, NOW),
+    "claiming queued runs": lambda c: runs.claim(c, 5, NOW),
+    "runs after a crash": runs.recover,
+    "runs at work": runs.running,
+    "the first page": lambda c: pages.page(c, ADA, "all", limit=20, cursor=None, words=""),
+    "the unread page": lambda c: pages.page(c, ADA, "unread", limit=20, cursor=None, words=""),
+    "the action page": lambda c: pages.page(c, ADA, "action", limit=20, cursor=None, words=""),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+async def test_no_table_is_scanned(
+    sqlite_database: SqliteDatabase, query: Callable[[sa.Connection], Any]
+) -> None:
+    statements: list[tuple[str, Any]] = []
+
+    def keep(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+        if statement.lstrip().startswith(("SELECT", "UPDATE")):
+            statements.append((statement, parameters))
+
+    def explained(connection: sa.Connection) -> list[str]:
+        sa.event.listen(sa.Engine, "before_cursor_execute", keep)
+        try:
+            query(connection)
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", keep)
+        return [
+            str(row[-1])
+            for statement, parameters in statements
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        ]
+
+    steps = await sqlite_database.write(explained)
+    assert steps != []
+    scans = [step for step in steps if step.startswith("SCAN") and "USING" not in step]
+    assert [scan for scan in scans if scan.split()[1] in ("outbox", "runs", "threads", "actions")] == []
