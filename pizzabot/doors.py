@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 
@@ -19,7 +19,7 @@ from pizzabot.approvals import decide as approvals
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
 from pizzabot.engine import control, switches
-from pizzabot.errors import Forbidden, Invalid, NotFound, Refused
+from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.ids import new_id
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pizzabot.tokens import Tokens
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Checkpoints(Protocol):
@@ -123,7 +124,7 @@ class Doors:
         files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
         allowance = self._engine.endings.allowance
         now = self.clock.now()
-        accepted = await self._database.write(
+        accepted = await self._write(
             lambda c: intake.accept(c, message, files, now, model=self.settings.model, allowance=allowance)
         )
         if accepted.duplicate:
@@ -131,6 +132,15 @@ class Doors:
         self._engine.wake()
         self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
         return accepted
+
+    async def _write(self, work: Callable[[sa.Connection], T]) -> T:
+        try:
+            return await self._database.write(work)
+        except sa.exc.OperationalError as error:
+            logger.exception("nothing was stored")
+            raise Unavailable(
+                "Nothing was stored: the disk is full or the database cannot be written. Send it again later."
+            ) from error
 
     def _person(self, name: str) -> Person:
         person = self.people.by_name(name)
@@ -142,13 +152,11 @@ class Doors:
         """Store a person's word on an action; see `approvals.decide.decide` for what can be refused."""
         person, now = self._person(decision.person), self.clock.now()
         try:
-            decided = await self._database.write(lambda c: approvals.decide(c, decision, person, now))
+            decided = await self._write(lambda c: approvals.decide(c, decision, person, now, self.people))
         except Refused as error:
             refusal = error
             if not isinstance(refusal, NotFound):
-                await self._database.write(
-                    lambda c: approvals.record_refusal(c, decision, person.name, refusal, now)
-                )
+                await self._write(lambda c: approvals.record_refusal(c, decision, person.name, refusal, now))
             raise
         self._engine.wake()
         self._action_changed(decided.action)
@@ -157,7 +165,7 @@ class Doors:
     async def reopen(self, action_id: str, person: Person, via: str) -> Action:
         """Make an expired action pending again."""
         now = self.clock.now()
-        action = await self._database.write(lambda c: approvals.reopen(c, action_id, person, via, now))
+        action = await self._write(lambda c: approvals.reopen(c, action_id, person, via, now))
         self._action_changed(action)
         return action
 
@@ -211,7 +219,7 @@ class Doors:
                     connection, thread_id, threads.one_line(title, intake.MAX_TITLE), source="user"
                 )
 
-        await self._database.write(work)
+        await self._write(work)
         self.events.publish(Event("thread", thread_id))
 
     async def delete_thread(self, thread_id: str, person: Person, via: str) -> None:
@@ -223,7 +231,7 @@ class Doors:
         self._only_owner(thread, person, "delete")
         await self._end_run(thread_id, person, via)
         now = self.clock.now()
-        files = await self._database.write(
+        files = await self._write(
             lambda c: control.delete_thread(c, thread_id, now, person=person.name, via=via)
         )
         await self._checkpoints.adelete_thread(thread_id)
@@ -238,9 +246,7 @@ class Doors:
 
     async def _end_run(self, thread_id: str, person: Person, via: str) -> bool:
         endings = self._engine.endings
-        stopped = await self._database.write(
-            lambda c: endings.stopped(c, thread_id, person=person.name, via=via)
-        )
+        stopped = await self._write(lambda c: endings.stopped(c, thread_id, person=person.name, via=via))
         await self._engine.break_off([thread_id])
         return stopped
 
@@ -255,9 +261,7 @@ class Doors:
         if run_id is not None:
             await self._copy_state(thread_id, target, run_id)
         now, name = self.clock.now(), person.name
-        await self._database.write(
-            lambda c: control.fork(c, thread, seq, now, person=name, via=via, target=target)
-        )
+        await self._write(lambda c: control.fork(c, thread, seq, now, person=name, via=via, target=target))
         return target
 
     async def _copy_state(self, source: str, target: str, run_id: str) -> None:
@@ -283,9 +287,7 @@ class Doors:
         """Stop all runs of all people, and start none until `resume_everything`."""
         administer(person)
         endings = self._engine.endings
-        busy = await self._database.write(
-            lambda c: endings.everything_stopped(c, person=person.name, via=via)
-        )
+        busy = await self._write(lambda c: endings.everything_stopped(c, person=person.name, via=via))
         await self._engine.break_off(busy)
         self._delivery.wake()
         self.events.publish(Event("stopped", None, {"stopped": True, "by": person.name}))
@@ -294,9 +296,7 @@ class Doors:
         """Undo `stop_everything`; what is queued starts."""
         administer(person)
         now = self.clock.now()
-        resumed = await self._database.write(
-            lambda c: control.resume_everything(c, now, person=person.name, via=via)
-        )
+        resumed = await self._write(lambda c: control.resume_everything(c, now, person=person.name, via=via))
         self._engine.wake()
         self.events.publish(Event("stopped", None, {"stopped": False, "by": person.name}))
         return resumed
@@ -306,9 +306,7 @@ class Doors:
         thread = await self.thread(thread_id, person)
         self._only_owner(thread, person, "retry")
         now = self.clock.now()
-        run_id = await self._database.write(
-            lambda c: control.retry(c, thread_id, now, person=person.name, via=via)
-        )
+        run_id = await self._write(lambda c: control.retry(c, thread_id, now, person=person.name, via=via))
         self._engine.wake()
         self.events.publish(Event("run", thread_id, {"state": "queued"}))
         return run_id
@@ -325,7 +323,7 @@ class Doors:
         if skill is None:
             raise NotFound("There is no such skill.")
         now, name = self.clock.now(), skill.id.casefold()
-        off = await self._database.write(
+        off = await self._write(
             lambda c: switches.switch(c, name, now, enabled=enabled, person=person.name, via=via)
         )
         self._skills.disable(off)

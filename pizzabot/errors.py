@@ -6,7 +6,8 @@
     │   ├── NotFound         404  also for what the person may not see
     │   ├── Forbidden        403
     │   ├── Conflict         409
-    │   └── Invalid          422
+    │   ├── Invalid          422
+    │   └── Unavailable      503  nothing was stored; send it again
     ├── ModelFailed          the language model gave no answer; `code` says why
     ├── ToolFailed           a tool answered with an error: told to the model
     │   └── OutcomeUnknown   the call was sent and no answer came: never repeated by itself
@@ -83,6 +84,12 @@ class Invalid(Refused):
     """The request is understood and wrong; `details["errors"]` names the places."""
 
     status, code = 422, "invalid"
+
+
+class Unavailable(Refused):
+    """Nothing was stored, and the same request can succeed later."""
+
+    status, code = 503, "storage_unavailable"
 
 
 class ModelFailed(PizzaBotError):

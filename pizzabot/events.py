@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+from pizzabot.errors import Unavailable
 from pizzabot.messages import Event
 
 _WAITING_EVENTS = 1000
+MAX_SUBSCRIBERS = 200
 
 
 class Events:
@@ -31,7 +33,12 @@ class Events:
 
     @contextmanager
     def subscribe(self) -> Iterator[AsyncIterator[Event]]:
-        """Events from now on, until the block is left."""
+        """Events from now on, until the block is left.
+
+        Raises Unavailable when too many watch already.
+        """
+        if len(self._subscribers) >= MAX_SUBSCRIBERS:
+            raise Unavailable("Too many are watching; try again later.", code="too_many_watchers")
         subscriber: asyncio.Queue[Event] = asyncio.Queue(_WAITING_EVENTS + 1)
         self._subscribers.add(subscriber)
         try:

@@ -29,6 +29,7 @@ from pizzabot.engine.engine import Engine, EngineSettings
 from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.events import Events
 from pizzabot.home import Home
+from pizzabot.logs import Redaction
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
 from pizzabot.reports import Reports
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 CHANNEL_GROUP = "pizzabot.channels"
+_SECRET_NAMES = ("KEY", "SECRET", "TOKEN", "PASSWORD")
+_SHORTEST_SECRET = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ async def open_runtime(
             database=database,
             clock=clock,
             people=people,
-            settings=_engine_settings(settings, people),
+            settings=_engine_settings(settings, people, Redaction(secrets_of(settings, home, environ))),
             workflows=DbosWorkflows(home.workflows),
             agent=heavy.agent,
             channels=channels,
@@ -230,6 +233,16 @@ async def open_runtime(
         yield Runtime(home, settings, people, tokens, doors, channels, tools, skills, working)
 
 
+def secrets_of(settings: Settings, home: Home, environ: Mapping[str, str]) -> set[str]:
+    """Everything that must not be shown: of the settings, of `.mcp.json`, and keys in the environment."""
+    found = {
+        value
+        for name, value in environ.items()
+        if name.upper().rpartition("_")[2] in _SECRET_NAMES and len(value) >= _SHORTEST_SECRET
+    }
+    return {*found, *settings.secrets(), *read_servers(home.mcp_json, environ).secrets}
+
+
 def load_channels(doors: Doors) -> dict[str, Channel]:
     """Every installed channel that wants to run under these settings, by name."""
     made: dict[str, Channel] = {}
@@ -240,7 +253,7 @@ def load_channels(doors: Doors) -> dict[str, Channel]:
     return made
 
 
-def _engine_settings(settings: Settings, people: People) -> EngineSettings:
+def _engine_settings(settings: Settings, people: People, redaction: Redaction) -> EngineSettings:
     limits, approvals = settings.limits, settings.approvals
     rules = [
         Rule(rule.tool, rule.ask, rule.decisions, tuple(_spelt(people, name) for name in rule.approvers))
@@ -253,6 +266,7 @@ def _engine_settings(settings: Settings, people: People) -> EngineSettings:
         parallel_runs=limits.parallel_runs,
         policy=Policy(approvals.default, rules, approvals.skills_may_loosen),
         price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
+        redact=redaction.redacted,
     )
 
 

@@ -24,7 +24,7 @@ from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.approvals.store import Question
 from pizzabot.clock import Clock
-from pizzabot.database.connection import Database
+from pizzabot.database.connection import Database, write_until_stored
 from pizzabot.errors import PizzaBotError
 from pizzabot.inbox import runs
 from pizzabot.inbox.runs import Run
@@ -74,6 +74,7 @@ class RunContext:
     allowance: Bounds
     price: PriceOf
     model_label: str
+    redact: Callable[[str], str]
     refused: bool = False  # a person said at a limit that the run ends with what it has
     draining: bool = False
     live: list[Activity] = field(default_factory=list)
@@ -226,7 +227,7 @@ class RunContext:
             self._keep(connection, ended, tokens, now)
             return runs.record_use(connection, self.run, used)
 
-        ours = await self.database.write(work)
+        ours = await write_until_stored(self.database, work, lambda: self.stopped)
         self.forget(started)
         self._show(ended)
         if not ours:

@@ -36,6 +36,22 @@ def get(connection: sa.Connection, call: str) -> Effect | None:
     return Effect(row.call, row.state, row.tries, row.result) if row else None
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that was sent, as the next run's agent has to know of it."""
+
+    tool: str
+    args: Args
+    state: str
+    result: Mapping[str, Any] | None
+
+
+def of_run(connection: sa.Connection, run_id: str) -> list[Made]:
+    """The calls that a run sent, in their order."""
+    query = sa.select(effects).where(effects.c.run_id == run_id).order_by(effects.c.started_at)
+    return [Made(row.tool, row.args, row.state, row.result) for row in connection.execute(query)]
+
+
 def any_open(connection: sa.Connection, run_id: str) -> bool:
     """Whether a call of this run was sent whose end is not known."""
     query = sa.select(effects.c.call).where(effects.c.run_id == run_id, effects.c.state != "done")

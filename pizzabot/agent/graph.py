@@ -115,14 +115,19 @@ class Agent:
         except ModelFailed as error:
             logger.warning("the model cannot be used: %s", error)
 
-    async def root(self, model: str, person: str, *, resuming: bool) -> Graph:
-        """The graph for a run. A resumed one knows every skill, so that a paused worker is found again.
+    async def root(
+        self, model: str, person: str, *, resuming: bool, needed: frozenset[str] = frozenset()
+    ) -> Graph:
+        """The graph for a run. A resumed one knows every skill, so that a paused worker is found again; of
+        the `needed` skills also those that are gone, to say so instead of dropping what was decided.
 
         Building one takes tens of milliseconds of pure computing: not on the event loop.
         """
-        return await asyncio.to_thread(self._prepare_root(model, person, resuming=resuming))
+        return await asyncio.to_thread(self._prepare_root(model, person, resuming=resuming, needed=needed))
 
-    def _prepare_root(self, model: str, person: str, *, resuming: bool) -> Callable[[], Graph]:
+    def _prepare_root(
+        self, model: str, person: str, *, resuming: bool, needed: frozenset[str] = frozenset()
+    ) -> Callable[[], Graph]:
         states = [state for state in self.skill_states() if state.readiness.state != "disabled"]
         callable_now = [
             state
@@ -130,16 +135,25 @@ class Agent:
             if state.readiness.state in ("ready", "loading") or (resuming and state.skill.content)
         ]
         unready = [state for state in states if state.readiness.state in ("unavailable", "broken")]
+        gone = tuple(sorted(needed - {state.skill.id for state in callable_now}))
         key = (
             model,
             person,
+            gone,
             tuple(state.skill for state in callable_now),
             tuple((state.skill.id, state.readiness.reason) for state in unready),
         )
-        return lambda: _kept(self._roots, key, lambda: self._build_root(model, person, callable_now, unready))
+        return lambda: _kept(
+            self._roots, key, lambda: self._build_root(model, person, callable_now, unready, gone)
+        )
 
     def _build_root(
-        self, model: str, person: str, callable_now: Sequence[SkillState], unready: Sequence[SkillState]
+        self,
+        model: str,
+        person: str,
+        callable_now: Sequence[SkillState],
+        unready: Sequence[SkillState],
+        gone: Sequence[str],
     ) -> Graph:
         prompt = render_text(
             "prompts/root.md.j2",
@@ -151,7 +165,10 @@ class Agent:
             chat,
             [],
             system_prompt=prompt,
-            subagents=[self._worker(model, state.skill) for state in callable_now],
+            subagents=[
+                *(self._worker(model, state.skill) for state in callable_now),
+                *(_gone_worker(name) for name in gone),
+            ],
             middleware=self._middleware(chat, Guard(None, {}, self._tools), ModelCalls(None, self._wait)),
             checkpointer=self._checkpoints,
             name="root",
@@ -236,6 +253,20 @@ class Agent:
 RESERVED_TOOL_NAMES = frozenset(
     {"task", "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute", "write_todos"}
 )
+
+
+def _gone_worker(name: str) -> CompiledSubAgent:
+    """Stands where a skill was that something is still to be done for: keeps the run where it is."""
+
+    async def work(_state: dict[str, Any]) -> dict[str, Any]:
+        raise ModelFailed(
+            "skill_unavailable",
+            f"The skill {name} is gone, and calls of it were decided or sent already. "
+            "Bring it back, then retry the thread.",
+            retryable=False,
+        )
+
+    return CompiledSubAgent(name=name, description="This skill is gone.", runnable=RunnableLambda(work))
 
 
 def word_of(skill: Skill, tool: str) -> SkillWord | None:

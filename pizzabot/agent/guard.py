@@ -132,7 +132,8 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         if effect is None and (wrong := _unfit(call, call.args)) is not None:
             return wrong
         if run.refused:
-            return _message(call, "The call was not made: the run ends here, at its limit.", error=True)
+            told = "was sent, and its end was not seen" if effect is not None else "was not made"
+            return _message(call, f"The call {told}: the run ends here, at its limit.", error=True)
         gate, args = self._gate(run, call), call.args
         # A stored answer binds whatever the rules say now: the gate decides only whether to ask.
         if gate is not None or (action is not None and action.state not in OPEN):
@@ -328,7 +329,9 @@ async def reserve_call(run: RunContext) -> None:
 
 
 def still_counts(gate: Gate, action: Action) -> bool:
-    """Whether the one who decided may still decide; rules may have been tightened since."""
+    """Whether this could be decided so, and by this person, still; rules may have been tightened since."""
+    if action.decision not in gate.decisions:
+        return False
     if not gate.approvers or action.decided_by is None:
         return True
     return action.decided_by.casefold() in {name.casefold() for name in gate.approvers}

@@ -86,14 +86,16 @@ def make_model(
     return made
 
 
-def classify(error: BaseException) -> ModelFailed:
+def classify(error: BaseException, redact: Callable[[str], str] = str) -> ModelFailed:
     """What a provider's exception means, by status code and type, in words that say what to do.
+
+    A provider may repeat the key it refused: `redact` blots secrets out of its words.
 
     Status codes: RFC 9110, RFC 6585 (429), and 529 as Anthropic uses it for "overloaded".
     """
     if isinstance(error, ModelFailed):
         return error
-    status, text = _status(error), _first_line(error)
+    status, text = _status(error), redact(_first_line(error))
     lower = text.lower()
     if status in (401, 403):
         return ModelFailed(

@@ -21,7 +21,7 @@ from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
-from pizzabot.people import Person, may_decide, may_see
+from pizzabot.people import People, Person, may_administer, may_decide, may_see
 from pizzabot.text import is_storable
 
 _STATE_AFTER = {
@@ -65,7 +65,15 @@ def _decides(person: Person, action: Action, thread: threads.Thread) -> bool:
     return may_decide(person, frozenset(action.approvers), thread.owner)
 
 
-def decide(connection: sa.Connection, decision: Decision, person: Person, now: datetime) -> Decided:
+def _orphaned(action: Action, person: Person, people: People) -> bool:
+    """Whether all who were named are gone: then an owner decides, or nobody ever could."""
+    named = [people.by_name(name) for name in action.approvers]
+    return bool(named) and not any(named) and may_administer(person)
+
+
+def decide(
+    connection: sa.Connection, decision: Decision, person: Person, now: datetime, people: People
+) -> Decided:
     """Store a decision and queue what follows from it.
 
     Raises:
@@ -75,7 +83,8 @@ def decide(connection: sa.Connection, decision: Decision, person: Person, now: d
         Invalid: `decision_not_allowed`, or `invalid_args` with `details["errors"]`.
     """
     action, thread = seen_action(connection, decision.action_id, person)
-    check(decision, action, permitted=_decides(person, action, thread))
+    permitted = _decides(person, action, thread) or _orphaned(action, person, people)
+    check(decision, action, permitted=permitted)
     final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
     settled = store.settle(
         connection,

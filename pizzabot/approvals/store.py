@@ -220,6 +220,14 @@ def page(
     return [_action(row) for row in connection.execute(query)]
 
 
+def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
+    """The skills for which this run asked something that was not withdrawn."""
+    query = sa.select(actions.c.skill).where(
+        actions.c.run_id == run_id, actions.c.skill.is_not(None), actions.c.state != ActionState.WITHDRAWN
+    )
+    return frozenset(connection.execute(query).scalars())
+
+
 def asked_for(connection: sa.Connection, run_id: str, skill: str) -> bool:
     """Whether this run asked something for a skill that was not withdrawn."""
     query = sa.select(actions.c.id).where(

@@ -16,7 +16,6 @@ from pizzabot.cli.checks import Finding
 from pizzabot.cli.failures import FAILED
 from pizzabot.cli.output import JsonOption, print_json
 from pizzabot.cli.place import HomeOption, home_of
-from pizzabot.cli.serve import secrets_of
 from pizzabot.cli.text import visible
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
@@ -63,6 +62,8 @@ def examined(home: Home, environ: Mapping[str, str], *, offline: bool) -> Iterat
     if settings is None:
         return
     environ = _with_env_file(home, environ)
+    from pizzabot.wiring import secrets_of
+
     redaction = Redaction(secrets_of(settings, home, environ))
     for finding in _of_settings(home, settings, environ, offline=offline):
         yield Finding(finding.level, finding.what, redaction.redacted(finding.text), finding.cure)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SERVERS_SETTLE_SECONDS = 30.0
-_SECRET_NAMES = ("KEY", "SECRET", "TOKEN", "PASSWORD")
-_SHORTEST_SECRET = 8
 
 HostOption = Annotated[
     str | None, typer.Option("--host", metavar="HOST", help="Listen there instead of on web.host.")
@@ -85,24 +83,13 @@ def serving_environment(
 def _configured(home: Home, environ: Mapping[str, str]) -> Settings:
     from pizzabot import logs
     from pizzabot.settings import load_settings
+    from pizzabot.wiring import secrets_of
 
     settings = load_settings(home.path, environ)
     logs.configure(home.logs, settings.log_level, secrets_of(settings, home, environ))
     # Model clients look for their keys in the process's own environment.
     os.environ.update({name: value for name, value in environ.items() if name not in os.environ})
     return settings
-
-
-def secrets_of(settings: Settings, home: Home, environ: Mapping[str, str]) -> set[str]:
-    """Everything that must not be shown: of the settings, of `.mcp.json`, and keys in the environment."""
-    from pizzabot.tools.config import read_servers
-
-    found = {
-        value
-        for name, value in environ.items()
-        if name.upper().rpartition("_")[2] in _SECRET_NAMES and len(value) >= _SHORTEST_SECRET
-    }
-    return {*found, *settings.secrets(), *read_servers(home.mcp_json, environ).secrets}
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -30,6 +30,7 @@ T = TypeVar("T")
 Work = Callable[[sa.Connection], T]
 
 _BATCH = 500
+_AGAIN_SECONDS = 1.0
 _READERS = 3
 _BUSY_MILLISECONDS = 30_000
 _CLOSED = "The database is closed; start the server again."
@@ -81,6 +82,21 @@ def sqlite_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+async def write_until_stored(database: Database, work: Work[T], gives_up: Callable[[], bool]) -> T:
+    """Write something that must not be lost, as often as it takes: a full disk has space again some day.
+
+    Raises what the database said as soon as `gives_up`; what `work` itself raises is never tried again.
+    """
+    while True:
+        try:
+            return await database.write(work)
+        except sa.exc.OperationalError:
+            if gives_up():
+                raise
+            logger.exception("the database cannot be written; trying again")
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
 @dataclass(slots=True)

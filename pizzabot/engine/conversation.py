@@ -3,51 +3,77 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from pizzabot.inbox.threads import AGENT_NAME, Message
+from pizzabot.agent.effects import Made
+from pizzabot.inbox.threads import AGENT_NAME, Message, one_line
 
 Files = Path  # the folder of attachments
 _TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|csv|javascript|sql)|.+\+(json|xml)")
 _LARGEST_TEXT = 512 * 1024
+_LONGEST_RESULT = 1000
 _LARGEST_IMAGE = 5 * 1024 * 1024
 EMPTY_ANSWER = "The model gave an empty answer. Retry the thread, or ask in other words."
 
 
-async def graph_input(
-    messages: Sequence[Message], attached: Sequence[sa.Row[Any]], owner: str, folder: Files
-) -> dict[str, Any]:
-    """The messages a run has to answer, with stable ids, and their text files in the agent's file system.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run has to answer: messages, the rows of their files, and whose thread it is."""
 
+    messages: Sequence[Message]
+    attached: Sequence[sa.Row[Any]]
+    owner: str
+
+
+async def graph_input(asked: Asked, made: Sequence[Made], folder: Files) -> dict[str, Any]:
+    """The messages of a run with stable ids, and their text files in the agent's file system.
+
+    `made` are the calls of a run before it that was broken off: the graph does not remember them, and an
+    agent that does not know what it did does it again.
     Shape: `{"messages": [HumanMessage…], "files": {path: file data}}`.
     """
-    return await asyncio.to_thread(_graph_input, messages, attached, owner, folder)
+    return await asyncio.to_thread(_graph_input, asked, made, folder)
 
 
-def _graph_input(
-    messages: Sequence[Message], attached: Sequence[sa.Row[Any]], owner: str, folder: Files
-) -> dict[str, Any]:
+def _graph_input(asked: Asked, made: Sequence[Made], folder: Files) -> dict[str, Any]:
     from langchain_core.messages import HumanMessage
 
     files: dict[str, Any] = {}
-    made = []
-    for message in messages:
+    messages = []
+    for number, message in enumerate(asked.messages):
         blocks: list[str | dict[str, Any]] = []
-        lines = [message.text if message.author == owner else f"{message.author} writes:\n\n{message.text}"]
-        for row in attached:
+        own = message.author == asked.owner
+        lines = [note_of(made)] if number == 0 and made else []
+        lines.append(message.text if own else f"{message.author} writes:\n\n{message.text}")
+        for row in asked.attached:
             if row.message_seq == message.seq:
                 lines.append(_attach(row, folder, files, blocks))
         text = "\n\n".join(line for line in lines if line)
         content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text
         # The id makes submitting the same message again after a crash a no-op.
-        made.append(HumanMessage(content, id=f"message-{message.seq}"))
-    return {"messages": made, "files": files} if files else {"messages": made}
+        messages.append(HumanMessage(content, id=f"message-{message.seq}"))
+    return {"messages": messages, "files": files} if files else {"messages": messages}
+
+
+def note_of(made: Sequence[Made]) -> str:
+    """What the agent has to know of the calls before it was broken off."""
+    lines = ["[Note of the system: the work before this message was broken off. Calls made by then:"]
+    for call in made:
+        if call.state == "done":
+            result = one_line(str((call.result or {}).get("text", "")), _LONGEST_RESULT)
+            outcome = f"it ended with: {result}"
+        else:
+            outcome = "its end was not seen, so it may have happened; ask before doing it again"
+        lines.append(f"- {call.tool} {json.dumps(call.args, ensure_ascii=False)}: {outcome}")
+    return "\n".join(lines) + "]"
 
 
 def _attach(row: Any, folder: Files, files: dict[str, Any], blocks: list[str | dict[str, Any]]) -> str:

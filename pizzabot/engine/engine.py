@@ -14,11 +14,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
-from pizzabot.agent import context
+from pizzabot.agent import context, effects
 from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
 from pizzabot.agent.models import label
@@ -26,7 +26,7 @@ from pizzabot.agent.prices import PriceOf
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock, spoken
-from pizzabot.database.connection import Database, DatabaseClosed
+from pizzabot.database.connection import Database, DatabaseClosed, write_until_stored
 from pizzabot.engine import conversation, titles
 from pizzabot.engine.endings import Endings
 from pizzabot.engine.workflows import Workflows
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pizzabot.agent.graph import Agent, Graph
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # Bounded by the run's own limits long before; LangGraph's default of 25 would end honest work.
 _RECURSION_LIMIT = 10_000
@@ -62,6 +63,7 @@ class EngineSettings:
     parallel_runs: int
     policy: Policy
     price: PriceOf
+    redact: Callable[[str], str]
 
 
 class Engine:
@@ -177,7 +179,7 @@ class Engine:
 
         for run in unstarted:
             self._claimed.pop((run.id, run.attempt), None)
-        await self._database.write(work)
+        await self._store(work)
 
     # -- one attempt -------------------------------------------------------------------------------------
 
@@ -196,10 +198,13 @@ class Engine:
         running = self._contexts[run.thread_id] = self._context(run)
         token = context.current.set(running)
         try:
+            needed: frozenset[str] = frozenset()
             if not fresh:
-                answered = await self._database.read(lambda c: actions.limits_of_run(c, run.id))
+                answered, needed = await self._database.read(
+                    lambda c: (actions.limits_of_run(c, run.id), actions.skills_of_run(c, run.id))
+                )
                 running.refused = any(action.state is ActionState.REJECTED for action in answered)
-            await self._drive(running, fresh=fresh)
+            await self._drive(running, fresh=fresh, needed=needed)
         except RunStopped:
             logger.info("run %s was stopped", run.id)
         except PizzaBotError as error:
@@ -233,13 +238,14 @@ class Engine:
             allowance=Bounds.from_json(run.allowance),
             price=self._settings.price,
             model_label=label(run.model),
+            redact=self._settings.redact,
         )
 
-    async def _drive(self, running: RunContext, *, fresh: bool) -> None:
+    async def _drive(self, running: RunContext, *, fresh: bool, needed: frozenset[str]) -> None:
         run = running.run
         agent = await running.race(self._agent(), breakable=False)
         running.count_from_now()
-        graph = await agent.root(run.model, running.person.name, resuming=not fresh)
+        graph = await agent.root(run.model, running.person.name, resuming=not fresh, needed=needed)
         config: RunnableConfig = {
             "configurable": {"thread_id": run.thread_id},
             "metadata": {"run_id": run.id},
@@ -261,29 +267,25 @@ class Engine:
         await self._finish(running, conversation.answer_of(messages))
 
     async def _input(self, run: Run) -> dict[str, Any]:
-        def read(connection: sa.Connection) -> tuple[list[threads.Message], Any, threads.Thread | None]:
-            return (
+        def read(connection: sa.Connection) -> tuple[conversation.Asked, Sequence[effects.Made]]:
+            thread = threads.get(connection, run.thread_id)
+            asked = conversation.Asked(
                 threads.messages_of_run(connection, run.id, run.thread_id),
                 threads.attachments_of(connection, run.thread_id),
-                threads.get(connection, run.thread_id),
+                thread.owner if thread else run.person,
             )
+            earlier = runs.before(connection, run)
+            broken_off = earlier is not None and earlier.state in (RunState.STOPPED, RunState.FAILED)
+            return asked, effects.of_run(connection, earlier.id) if earlier and broken_off else ()
 
-        messages, attached, thread = await self._database.read(read)
-        owner = thread.owner if thread else run.person
-        return await conversation.graph_input(messages, attached, owner, self._files)
+        asked, made = await self._database.read(read)
+        return await conversation.graph_input(asked, made, self._files)
 
     # -- endings -----------------------------------------------------------------------------------------
 
-    async def _store(self, work: Callable[[sa.Connection], Any]) -> Any:
-        """Write how an attempt ended, as often as it takes: a full disk must not lose a finished answer."""
-        while True:
-            try:
-                return await self._database.write(work)
-            except sa.exc.OperationalError:
-                if self._closing:
-                    raise
-                logger.exception("the end of a run could not be stored; trying again")
-                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+    async def _store(self, work: Callable[[sa.Connection], T]) -> T:
+        """Write how an attempt ended: a full disk must not lose a finished answer."""
+        return await write_until_stored(self._database, work, lambda: self._closing)
 
     async def _pause(self, running: RunContext, questions: Sequence[str]) -> None:
         used = running.use().to_json()

@@ -63,7 +63,7 @@ async def give(
         if await database.write(lambda c: _store(c, clock, run, title, tokens)):
             publish(Event("thread", run.thread_id, {"title": title}))
     except Exception as error:  # noqa: BLE001 - whatever it was, the first words remain a title
-        logger.info("no title for thread %s: %s", run.thread_id, error)
+        logger.info("no title for thread %s: %s", run.thread_id, type(error).__name__)
 
 
 def _untitled(connection: sa.Connection, run: Run) -> str | None:

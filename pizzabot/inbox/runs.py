@@ -122,6 +122,18 @@ def newest(connection: sa.Connection, thread_id: str) -> Run | None:
     return _run(row) if row else None
 
 
+def before(connection: sa.Connection, run: Run) -> Run | None:
+    """The thread's run before this one."""
+    query = (
+        sa.select(runs)
+        .where(runs.c.thread_id == run.thread_id, runs.c.id < run.id)
+        .order_by(runs.c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return _run(row) if row else None
+
+
 def active(connection: sa.Connection, thread_id: str) -> Run | None:
     """The thread's active run: there is at most one, by a unique index."""
     row = connection.execute(_ACTIVE, {"thread": thread_id}).first()

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from pizzabot.approvals import store as actions
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock
-from pizzabot.database.connection import Database
+from pizzabot.database.connection import Database, write_until_stored
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.inbox import threads
 from pizzabot.messages import OutboundItem, Receipt
@@ -34,7 +34,6 @@ GIVE_UP_AFTER = timedelta(hours=48)
 DELIVERY_SECONDS = 60.0
 _AT_ONCE = 20
 _IDLE_SECONDS = 60.0
-_STORE_AGAIN_SECONDS = 5.0
 
 
 class Delivery:
@@ -154,13 +153,8 @@ class Delivery:
         await self._keep(lambda c: store.try_later(c, row, due, str(error), unknown=unknown))
 
     async def _keep(self, work: Callable[[sa.Connection], None]) -> None:
-        """Write how a try ended, as often as it takes: a full disk must not leave a row that nobody sends."""
-        while True:
-            try:
-                return await self._database.write(work)
-            except sa.exc.OperationalError:
-                logger.exception("the end of a delivery could not be stored; trying again")
-                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+        """Write how a try ended: a full disk must not leave a row that nobody sends."""
+        await write_until_stored(self._database, work, lambda: False)
 
     def _item(self, connection: sa.Connection, row: OutboxRow) -> OutboundItem | None:
         thread = threads.get(connection, row.thread_id)

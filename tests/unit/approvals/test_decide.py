@@ -18,7 +18,7 @@ from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
-from pizzabot.people import Person
+from pizzabot.people import People, Person
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, ALLOWANCE, BOB, CAY, DAN, question, waits
 
@@ -34,8 +34,11 @@ def _word(action: Action, verdict: Verdict = Verdict.APPROVE, **parts: Any) -> D
     return Decision(action.id, "somebody", "web", verdict, **parts)
 
 
+PEOPLE = People([ADA, BOB, CAY, DAN])
+
+
 async def _decide(database: Database, clock: FakeClock, decision: Decision, person: Person = ADA) -> Decided:
-    return await database.write(lambda c: decide(c, decision, person, clock.now()))
+    return await database.write(lambda c: decide(c, decision, person, clock.now(), PEOPLE))
 
 
 async def _action(database: Database, action_id: str) -> Action:

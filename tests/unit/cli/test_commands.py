@@ -71,10 +71,9 @@ def test_without_a_server_the_code_is_3(
     assert main(words) == 3
     said = capsys.readouterr()
     assert said.out == ""
-    assert (
-        said.err
-        == f"pizzabot: the server is not running on {tmp_path / 'home'}; start it with `pizzabot serve --home {tmp_path / 'home'}`\n"
-    )
+    home = tmp_path / "home"
+    start = f"start it with `pizzabot serve --home {home}`"
+    assert said.err == f"pizzabot: the server is not running on {home}; {start}\n"
 
 
 @pytest.mark.parametrize(
