@@ -11,6 +11,9 @@ from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_calls, serving, write_home
 from tests.scenario.acting import answers, ask_until, call, decide, pending, until
 
+# One event loop for all: the workflow engine is a singleton and keeps to the loop that it met first.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def ran(home: object, note: str) -> list[object]:
     return [row["args"] for row in ledger_calls(home) if row["args"].get("note") == note]  # type: ignore[arg-type]

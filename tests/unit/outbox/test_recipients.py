@@ -66,9 +66,10 @@ def test_no_place_gets_two_copies() -> None:
     assert for_action(own, [_person("Ada"), _person("Ada")], CHANNELS) == [own]
 
 
-def test_a_channel_that_is_off_is_left_out() -> None:
+def test_a_persons_channel_that_is_off_is_left_out_and_the_threads_own_place_never_is() -> None:
     assert for_action(Place("fax", "1", None), [_person("Ada")], {"web": CHANNELS["web"]}) == [
-        Place("web", "@Ada", "Ada")
+        Place("fax", "1", None),
+        Place("web", "@Ada", "Ada"),
     ]
 
 

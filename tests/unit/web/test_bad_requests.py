@@ -130,7 +130,8 @@ async def test_unknown_ids_are_not_found(served: Served) -> None:
     for method, path in PATHS:
         if UNKNOWN not in path:
             continue
-        body = bodies.get(path.rpartition("/")[2], {"unread": True} if method == "PATCH" else None)
+        changed = {"enabled": True} if "/skills/" in path else {"unread": True}
+        body = bodies.get(path.rpartition("/")[2], changed if method == "PATCH" else None)
         for wrong in (UNKNOWN, "x", "%00", "1' OR '1'='1", "..%2F.."):
             response = await served.http.request(method, path.replace(UNKNOWN, wrong), json=body)
             check_refusal(response, 404, "not_found")
