@@ -89,6 +89,23 @@ def channels(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
 
 
+def files(home: Home, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether `.mcp.json` and the skills can be understood, without asking any server."""
+    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover
+    from pizzabot.tools.config import read_servers
+
+    config = read_servers(home.mcp_json, environ)
+    for broken in config.broken:
+        place = f"{broken.file}:{broken.line}" if broken.line else broken.file
+        yield Finding("error", "mcp", f"{place}: {broken.reason}", "correct it there")
+    for server in config.servers:
+        if server.error:
+            yield Finding("error", f"mcp {server.name}", server.error, "correct .mcp.json")
+    for skill in discover([SkillRoot(home.skills, "home"), builtin_root()]).broken:
+        place = f"{skill.path}:{skill.line}" if skill.line else str(skill.path)
+        yield Finding("error", f"skill {skill.id}", f"{place}: {skill.reason}", "correct it there")
+
+
 def databases(home: Home, settings: Settings) -> Iterator[Finding]:
     """Whether the databases are whole."""
     if settings.database.url:

@@ -83,6 +83,9 @@ def _of_settings(
     if not offline:
         yield asyncio.run(checks.model(settings, environ))
         yield from asyncio.run(_connected(home, environ))
+    else:
+        yield from checks.files(home, environ)
+        yield Finding("ok", "model and MCP servers", "not asked, because of --offline")
     yield checks.running(home, environ)
 
 

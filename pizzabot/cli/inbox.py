@@ -86,7 +86,8 @@ def _print_waiting(api: Api, shown: Sequence[str]) -> None:
 
 
 def _few_args(args: Mapping[str, Any]) -> str:
-    return shortened(", ".join(f"{name}={shown_value(value)[:_VALUE]}" for name, value in args.items()), 200)
+    shown = (f"{name}={shortened(shown_value(value), _VALUE)}" for name, value in args.items())
+    return shortened(", ".join(shown), 200)
 
 
 def show(thread: ThreadId, json: JsonOption = False, home: HomeOption = None) -> None:

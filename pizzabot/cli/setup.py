@@ -152,6 +152,13 @@ def skills_check(
         skill = read_skill(file.absolute())
     except ConfigError as error:
         raise Failed(visible(str(error))) from error
+    for gate in skill.gates:
+        # Which tools a wildcard stands for is known only to a server; a gate beside all of them is a mistake.
+        declared = skill.references
+        if not any(
+            tool.matches(str(gate.reference)) or gate.reference.matches(str(tool)) for tool in declared
+        ):
+            raise Failed(f"{visible(str(gate.reference))} in interruptOn is none of the skill's tools")
     print(f"{visible(skill.name)} is well-formed: {visible(skill.description)}")
     for tool in skill.tools:
         print(f"tool   {visible(tool)}")
