@@ -14,6 +14,7 @@ import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ def sqlite_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         if not read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         if read_only:
@@ -97,6 +98,22 @@ async def write_until_stored(database: Database, work: Work[T], gives_up: Callab
                 raise
             logger.exception("the database cannot be written; trying again")
             await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL, which needs it alone for a moment.
+
+    SQLite does not wait for its busy time-out here: two that open a new file at once would fail.
+    """
+    deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 @dataclass(slots=True)
