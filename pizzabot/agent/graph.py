@@ -111,7 +111,8 @@ class Agent:
     def warm(self, model: str, person: str) -> None:
         """Import and build what the first run needs; takes seconds, so call it in a thread."""
         try:
-            self._prepare_root(model, person, resuming=False)()
+            key, build = self._wanted_root(model, person, resuming=False)
+            _kept(self._roots, key, build)
         except ModelFailed as error:
             logger.warning("the model cannot be used: %s", error)
 
@@ -123,11 +124,15 @@ class Agent:
 
         Building one takes tens of milliseconds of pure computing: not on the event loop.
         """
-        return await asyncio.to_thread(self._prepare_root(model, person, resuming=resuming, needed=needed))
+        key, build = self._wanted_root(model, person, resuming=resuming, needed=needed)
+        if key in self._roots:
+            return _kept(self._roots, key, build)
+        return await asyncio.to_thread(_kept, self._roots, key, build)
 
-    def _prepare_root(
+    def _wanted_root(
         self, model: str, person: str, *, resuming: bool, needed: frozenset[str] = frozenset()
-    ) -> Callable[[], Graph]:
+    ) -> tuple[Any, Callable[[], Graph]]:
+        """What the root graph depends on, and how it is built."""
         states = [state for state in self.skill_states() if state.readiness.state != "disabled"]
         callable_now = [
             state
@@ -143,9 +148,7 @@ class Agent:
             tuple(state.skill for state in callable_now),
             tuple((state.skill.id, state.readiness.reason) for state in unready),
         )
-        return lambda: _kept(
-            self._roots, key, lambda: self._build_root(model, person, callable_now, unready, gone)
-        )
+        return key, lambda: self._build_root(model, person, callable_now, unready, gone)
 
     def _build_root(
         self,
