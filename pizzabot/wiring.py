@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -224,10 +225,19 @@ async def open_runtime(
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)
+
         # The doors are open; only now comes what takes seconds, or it would take them from the doors.
-        await tools.start()
-        opened.set()
-        working = asyncio.create_task(engine.start(), name="engine start")
+        async def begin() -> None:
+            # One after the other: two threads that import packages with circular imports at once can be
+            # handed half of a module.
+            await asyncio.to_thread(import_module, "pizzabot.tools.connection")
+            await tools.start()
+            await asyncio.to_thread(import_module, "dbos")
+            await asyncio.to_thread(_import_agent)
+            opened.set()
+            await engine.start()
+
+        working = asyncio.create_task(begin(), name="engine start")
         stack.push_async_callback(engine.stop)
         stack.push_async_callback(asyncio.wait, {working})
         yield Runtime(home, settings, people, tokens, doors, channels, tools, skills, working)

@@ -22,6 +22,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
+
+# Some statements import it when they are built: here, in one thread, and not in several at once.
+import sqlalchemy.orm
 from sqlalchemy import event
 
 from pizzabot.errors import PizzaBotError
