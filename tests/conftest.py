@@ -27,6 +27,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
+@pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """A server sets the umask of its whole process: no test inherits that of the one before."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 # -- databases -------------------------------------------------------------------------------------------
 
 
