@@ -31,6 +31,7 @@ from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
+from pizzabot.messages import Event
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
 from pizzabot.reports import Reports
@@ -172,7 +173,7 @@ async def open_runtime(
         roots = [SkillRoot(home.skills, "home"), builtin_root()]
         skills = LiveSkills(roots, await database.read(switches.disabled))
         stack.push_async_callback(tools.stop)
-        tools.on_change.append(lambda: events.publish(_servers_changed()))
+        tools.on_change.append(lambda: events.publish(Event("servers")))
         opened = asyncio.Event()
 
         async def load(heavy_stack: AsyncExitStack) -> tuple[Agent, GroupCommitSaver]:
@@ -321,9 +322,3 @@ def _import_agent() -> tuple[Any, Any]:
 def _options(settings: Settings, provider: str) -> Mapping[str, Any]:
     table = settings.models.get(provider)
     return table.arguments() if table is not None else {}
-
-
-def _servers_changed() -> Any:
-    from pizzabot.messages import Event
-
-    return Event("servers")

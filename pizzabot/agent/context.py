@@ -173,7 +173,8 @@ class RunContext:
         run_id = self.run.id
 
         def read(connection: sa.Connection) -> bool:
-            return actions.asked_for(connection, run_id, skill) or effects.any_open(connection, run_id)
+            asked = skill in actions.skills_of_run(connection, run_id)
+            return asked or effects.any_open(connection, run_id)
 
         return self.run.attempt > 1 and await self.database.read(read)
 

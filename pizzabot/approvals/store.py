@@ -228,14 +228,6 @@ def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
-def asked_for(connection: sa.Connection, run_id: str, skill: str) -> bool:
-    """Whether this run asked something for a skill that was not withdrawn."""
-    query = sa.select(actions.c.id).where(
-        actions.c.run_id == run_id, actions.c.skill == skill, actions.c.state != ActionState.WITHDRAWN
-    )
-    return connection.execute(query.limit(1)).first() is not None
-
-
 def any_decided(connection: sa.Connection, question_ids: Sequence[str]) -> bool:
     """Whether one of these questions has its answer by now."""
     return any(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from pizzabot.database.schema import (
     to_microseconds,
 )
 from pizzabot.errors import Invalid
-from pizzabot.inbox.threads import Thread, thread_of
+from pizzabot.inbox.threads import Thread, batched, thread_of
 from pizzabot.people import Person
 from pizzabot.text import is_storable
 
@@ -204,15 +203,10 @@ def _newer_hit(connection: sa.Connection, words: list[str], thread_id: str, from
 
 def _shown(connection: sa.Connection, person: Person, view: View, thread_ids: set[str]) -> set[str]:
     shown: set[str] = set()
-    for some in batched(sorted(thread_ids), 500):
+    for some in batched(sorted(thread_ids)):
         query = sa.select(threads.c.id).where(threads.c.id.in_(some), _in_view(view), visible_to(person))
         shown.update(connection.execute(query).scalars())
     return shown
-
-
-def batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """`items` in pieces: a statement takes only so many values."""
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _load(connection: sa.Connection, thread_ids: list[str]) -> list[Thread]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -265,7 +265,11 @@ def delete(connection: sa.Connection, thread_id: str) -> bool:
 def existing(connection: sa.Connection, thread_ids: Sequence[str]) -> set[str]:
     """Which of these threads are still there."""
     found: set[str] = set()
-    for start in range(0, len(thread_ids), 500):
-        some = thread_ids[start : start + 500]
+    for some in batched(thread_ids):
         found.update(connection.execute(sa.select(threads.c.id).where(threads.c.id.in_(some))).scalars())
     return found
+
+
+def batched(items: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
+    """`items` in pieces: a statement takes only so many values."""
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.fakes.model_server import ModelServer
-from tests.fakes.runtime import Served, ledger_calls, serving, write_home
+from tests.fakes.runtime import BOOKKEEPER, Served, ledger_calls, serving, write_home
 from tests.scenario.acting import (
     Json,
     answered,
@@ -35,13 +35,6 @@ interruptOn:
   mcp:ledger:pay_invoice: {allowedDecisions: [approve, reject, respond]}
 ---
 Pay.
-"""
-BOOKKEEPER = """---
-name: bookkeeper
-description: Keeps the books.
-tools: "mcp:ledger:*"
----
-Do what is asked with your tools.
 """
 RULES = """
 [[approvals.rules]]

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from pizzabot.agent import calls
 from tests.fakes.model_server import ModelServer
-from tests.fakes.runtime import Served, ledger_calls, serving, write_home
+from tests.fakes.runtime import BOOKKEEPER, Served, ledger_calls, serving, write_home
 from tests.scenario.acting import answered, answers, ask, ask_until, call, decide, notices, pending, settled
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,13 +28,6 @@ description: Has tools that take long to come.
 tools: "mcp:hung:*"
 ---
 Wait.
-"""
-BOOKKEEPER = """---
-name: bookkeeper
-description: Keeps the books.
-tools: "mcp:ledger:*"
----
-Do what is asked with your tools.
 """
 LIMITS = """
 [limits]
