@@ -1,10 +1,18 @@
-"""Which text can a database hold? What none of them takes: NUL, and half a surrogate pair."""
+"""Which text can a database hold, and which can a person see?
+
+No database takes NUL and half a surrogate pair; no person sees control, bidi and other format characters.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+
+# Format characters that join letters and emoji; without them whole scripts fall apart. They move nothing.
+_JOINERS = "\u200c\u200d"
+_HIDING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def is_storable(text: str) -> bool:
@@ -15,3 +23,30 @@ def is_storable(text: str) -> bool:
 def storable(text: str) -> str:
     """`text` of a model or a tool, with a replacement character for what no database holds."""
     return _NOT_STORABLE.sub("\ufffd", text)
+
+
+def visible(text: str, *, body: bool = False) -> str:
+    r"""`text` with control, ANSI, bidi and other unseen characters written out, as in `\x1b` and `\u202e`.
+
+    The body of a message keeps its line breaks and tabs; everything else becomes one line.
+    """
+    if body:
+        text = text.replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    kept = _JOINERS + ("\n\t" if body else "")
+    return "".join(c if c in kept or not _hides(c) else _written_out(c) for c in text)
+
+
+def _hides(character: str) -> bool:
+    return unicodedata.category(character) in _HIDING
+
+
+def _written_out(character: str) -> str:
+    named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}.get(character)
+    if named is not None:
+        return named
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -13,11 +13,10 @@ from starlette.responses import Response
 from pizzabot.doors import Doors
 from pizzabot.errors import PizzaBotError, Refused
 
-from . import api
-from .call import answer
+from .api import routes as api
 from .guards import Guard, own_names
 from .refusals import MethodNotAllowed, NoSuchPath
-from .render import error_body
+from .render import answer, error_body
 
 
 def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:

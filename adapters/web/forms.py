@@ -1,11 +1,10 @@
-"""What does a form with files say? multipart/form-data, RFC 7578, as curl and browsers send it.
-
-Fields: `text`, `title`; files under `attachments` (or `attachment`, `file`, `files`).
-"""
+"""What does a form say? URL-encoded or multipart/form-data (RFC 7578), as browsers and curl send them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -13,28 +12,57 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from pizzabot.errors import Invalid
 from pizzabot.inbox.intake import MAX_TEXT
 from pizzabot.messages import Attachment
+from pizzabot.text import is_storable
 
-from .parse import Written
-from .refusals import BadBody
+from .refusals import BadBody, UnsupportedMediaType
 
-_FILE_FIELDS = frozenset({"attachments", "attachment", "file", "files"})
-_MAX_PARTS = 100
+URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+_MAX_FIELDS = 10_000
+_MAX_FILES = 100
 _UTF8_BYTES = 4
 _CHUNK = 65536
 
 
-async def message(raw: bytes, headers: Headers, *, titled: bool) -> Written:
-    """The message in a form.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a form, each at most once, and its files with the name of their field."""
+
+    texts: Mapping[str, str]
+    files: tuple[tuple[str, Attachment], ...] = ()
+
+
+async def read(raw: bytes, headers: Headers) -> Form:
+    """The form in a body.
 
     Raises:
-        BadBody: it is no well-formed multipart/form-data.
-        Invalid: a field is not known, or given twice.
+        UnsupportedMediaType: the body is no form.
+        BadBody: it is no well-formed one.
+        Invalid: a field is given twice, or holds what cannot be stored.
     """
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == MULTIPART:
+        return await _multipart(raw, headers)
+    if media_type != URL_ENCODED:
+        raise UnsupportedMediaType("Send a form, URL-encoded or as multipart/form-data.")
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=_MAX_FIELDS,
+        )
+    except ValueError as error:
+        raise BadBody("The form cannot be read; send it again from its page.", code="invalid_form") from error
+    return Form(_once(pairs))
+
+
+async def _multipart(raw: bytes, headers: Headers) -> Form:
     parser = MultiPartParser(
         headers,
         _chunks(raw),
-        max_files=_MAX_PARTS,
-        max_fields=_MAX_PARTS,
+        max_files=_MAX_FILES,
+        max_fields=_MAX_FIELDS,
         # One more than the longest text: what is too long for the inbox is refused there, in its words.
         max_part_size=_UTF8_BYTES * MAX_TEXT + 1,
     )
@@ -43,20 +71,13 @@ async def message(raw: bytes, headers: Headers, *, titled: bool) -> Written:
     except MultiPartException as error:
         raise BadBody(f"The form cannot be read: {error.message}", code="invalid_form") from error
     try:
-        texts: dict[str, str] = {}
-        files: list[Attachment] = []
-        for name, value in form.multi_items():
-            if isinstance(value, UploadFile):
-                files += await _file(name, value)
-            elif name in texts or name not in ("text", "title")[: 1 + titled]:
-                raise _field(name, "twice" if name in texts else None)
-            else:
-                texts[name] = value
+        items = form.multi_items()
+        texts = _once([(name, value) for name, value in items if isinstance(value, str)])
+        files = [(name, await _file(value)) for name, value in items if isinstance(value, UploadFile)]
     finally:
         await form.close()
-    if "text" not in texts and not files:
-        raise Invalid('"text" is missing; write what should be done.', code="invalid_body")
-    return Written(texts.get("text", ""), texts.get("title"), tuple(files))
+    # A browser sends an unnamed empty file for a file field that was left empty.
+    return Form(texts, tuple((name, file) for name, file in files if file.filename or file.data))
 
 
 async def _chunks(raw: bytes) -> AsyncGenerator[bytes, None]:
@@ -64,18 +85,18 @@ async def _chunks(raw: bytes) -> AsyncGenerator[bytes, None]:
         yield raw[start : start + _CHUNK]
 
 
-async def _file(name: str, upload: UploadFile) -> list[Attachment]:
-    if name not in _FILE_FIELDS:
-        raise _field(name, None)
-    data = await upload.read()
-    if not upload.filename and not data:
-        return []  # what a browser sends for a file field that was left empty
+async def _file(upload: UploadFile) -> Attachment:
     media_type = (upload.content_type or "application/octet-stream").partition(";")[0].strip()
-    return [Attachment(upload.filename or "", media_type, data)]
+    return Attachment(upload.filename or "", media_type, await upload.read())
 
 
-def _field(name: str, problem: str | None) -> Invalid:
-    shown = repr(name[:60])
-    if problem is not None:
-        return Invalid(f"The field {shown} is given {problem}; send it once.", code="invalid_body")
-    return Invalid(f"The field {shown} is not known; send text, title and attachments.", code="invalid_body")
+def _once(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, value in pairs:
+        if name in texts:
+            raise Invalid(f"The field {name[:60]!r} is given twice; send it once.", code="invalid_body")
+        if not is_storable(name + value):
+            problem = f"The field {name[:60]!r} holds a NUL character; remove it."
+            raise Invalid(problem, code="invalid_text")
+        texts[name] = value
+    return texts

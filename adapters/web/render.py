@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from starlette.responses import FileResponse, Response
+
+from pizzabot.doors import StoredFile
 from pizzabot.errors import Refused
 
 _LONGEST_NAME = 150
@@ -29,6 +32,11 @@ def json_bytes(value: Any) -> bytes:
 
 def _dump(value: Any, *, ensure_ascii: bool) -> str:
     return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"))
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    return Response(json_bytes(value), status, headers, media_type="application/json")
 
 
 def error_body(error: Refused, action: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -63,3 +71,12 @@ def content_disposition(untrusted: str) -> str:
     plain = "".join(c if c in _PLAIN else "_" for c in name)
     header = f'attachment; filename="{plain}"'
     return header if plain == name else f"{header}; filename*=UTF-8''{quote(name, safe=_ATTR_CHARS)}"
+
+
+def stored_file(file: StoredFile) -> Response:
+    """An attachment: to be stored by whoever asks for it, never shown or run in place."""
+    headers = {
+        "Content-Disposition": content_disposition(file.filename),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return FileResponse(file.path, headers=headers, media_type=file.media_type)

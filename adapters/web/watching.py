@@ -1,4 +1,4 @@
-"""What changes, as it changes? `GET /api/events`: Server-Sent Events of what the person may see.
+"""What changes, as it changes? Server-Sent Events of what the person may see, for the API and for pages.
 
     event: run
     data: {"kind": "run", "thread_id": "…", "data": {"state": "waiting"}}
@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from pizzabot.doors import Doors
-from pizzabot.errors import NotFound, Refused
+from pizzabot.errors import NotFound
 from pizzabot.messages import Event
 from pizzabot.people import Person, may_see
 
-from .auth import bearer_token, person_with
-from .call import Call
 from .render import json_bytes
 
 if TYPE_CHECKING:
@@ -79,32 +77,15 @@ def frame(event: Event) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (event.kind.encode(), json_bytes(data))
 
 
-async def events(call: Call) -> Response:
-    """`GET /api/events?thread=`."""
-    only = call.id_query("thread")
-    if only is not None:
-        await call.doors.thread(only, call.person)
-    token = bearer_token(call.request.headers)
-
-    def still_known() -> bool:
-        try:
-            return person_with(token, call.doors) is not None
-        except Refused:
-            return False
-
-    closing: asyncio.Event = call.request.app.state.closing
-    return EventStream(Sight(call.doors, call.person, only), still_known, closing)
-
-
 class EventStream(Response):
-    """An answer that ends when the reader leaves, the token is replaced or the server stops."""
+    """An answer that ends when the reader leaves, is no longer known, or the server stops."""
 
     media_type = "text/event-stream"
 
     def __init__(
         self,
         sight: Sight,
-        still_known: Callable[[], bool],
+        still_known: Callable[[], Awaitable[bool]],
         closing: asyncio.Event,
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -132,7 +113,7 @@ class EventStream(Response):
         async with aclosing(_with_pauses(happening, self._heartbeat_seconds)) as told:
             async for event in told:
                 if event is None:
-                    if not self._still_known():
+                    if not await self._still_known():
                         return
                     await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
                 elif await self._sight.admits(event):

@@ -12,8 +12,8 @@ import typer
 from pizzabot.cli.failures import FAILED, INTERRUPTED, WRONG_USAGE, Failed, close_stdout, tell
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.table import COMMANDS, GROUPS, Command, home_behind, quick_answer
-from pizzabot.cli.text import visible
 from pizzabot.errors import PizzaBotError
+from pizzabot.text import visible
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pizzabot.cli.failures import Failed
-from pizzabot.cli.text import shown_value, visible
+from pizzabot.cli.text import shown_value
+from pizzabot.text import visible
 
 _WORDS = {"true": True, "false": False}
 

@@ -18,7 +18,8 @@ from pizzabot.cli.decisions import ways_to_decide
 from pizzabot.cli.failures import INTERRUPTED, Failed, tell
 from pizzabot.cli.following import Outcome, Posted, follow
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import short, shown_args, visible
+from pizzabot.cli.text import short, shown_args
+from pizzabot.text import visible
 
 
 def ask(

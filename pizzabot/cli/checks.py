@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from pizzabot.cli.serve import is_offer
-from pizzabot.cli.text import visible
 from pizzabot.errors import ConfigError, ModelFailed, PizzaBotError
 from pizzabot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home
+from pizzabot.text import visible
 
 if TYPE_CHECKING:
     from pizzabot.settings import Settings

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from pizzabot.cli.failures import Failed, NotRunning, program
 from pizzabot.cli.place import Server, home_of, server_of
-from pizzabot.cli.text import visible
+from pizzabot.text import visible
 
 # httpx imports its own command line with pygments and click, half a second that no command here needs.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]

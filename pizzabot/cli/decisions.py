@@ -12,7 +12,8 @@ from pizzabot.cli.arguments import edited, full_set
 from pizzabot.cli.client import Api, connected
 from pizzabot.cli.failures import Failed
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import short, shown_args, visible
+from pizzabot.cli.text import short, shown_args
+from pizzabot.text import visible
 
 ActionId = Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, or the end of it.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; the agent is told.")]

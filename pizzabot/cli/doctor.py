@@ -16,9 +16,9 @@ from pizzabot.cli.checks import Finding
 from pizzabot.cli.failures import FAILED
 from pizzabot.cli.output import JsonOption, print_json
 from pizzabot.cli.place import HomeOption, home_of
-from pizzabot.cli.text import visible
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
+from pizzabot.text import visible
 
 if TYPE_CHECKING:
     from pizzabot.settings import Settings

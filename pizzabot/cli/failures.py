@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from pizzabot.cli.text import visible
+from pizzabot.text import visible
 
 FAILED = 1
 WRONG_USAGE = 2

@@ -14,7 +14,8 @@ from pizzabot.cli.failures import Failed
 from pizzabot.cli.output import JsonOption, count, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.serve import place_of
-from pizzabot.cli.text import at, parsed_time, shortened, visible
+from pizzabot.cli.text import at, parsed_time, shortened
+from pizzabot.text import visible
 
 _RECONNECT_SECONDS = 35.0
 _WIDE = 100

@@ -8,7 +8,8 @@ from typing import Any
 
 from pizzabot.cli.client import Api
 from pizzabot.cli.failures import Failed
-from pizzabot.cli.text import shortened, visible
+from pizzabot.cli.text import shortened
+from pizzabot.text import visible
 
 SHORTEST = 4
 _FULL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

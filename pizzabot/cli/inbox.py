@@ -13,7 +13,8 @@ from pizzabot.cli.decisions import ways_to_decide
 from pizzabot.cli.output import JsonOption, count, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.progress import activity_line
-from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value, visible
+from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value
+from pizzabot.text import visible
 
 VIEWS = ("all", "unread", "action", "archived")
 _TITLE = 60

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pizzabot.cli.text import shortened, took, visible
+from pizzabot.cli.text import shortened, took
+from pizzabot.text import visible
 
 _DETAIL = 300
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pizzabot.cli.place import HomeOption, address_file, home_of, url_of, write_address
-from pizzabot.cli.text import visible
 from pizzabot.errors import ConfigError
 from pizzabot.home import Home
+from pizzabot.text import visible
 
 if TYPE_CHECKING:
     from pizzabot.settings import Settings

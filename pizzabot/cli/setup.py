@@ -14,9 +14,9 @@ import typer
 from pizzabot.cli.failures import Failed, tell
 from pizzabot.cli.output import count
 from pizzabot.cli.place import HomeOption, home_of
-from pizzabot.cli.text import visible
 from pizzabot.errors import ConfigError
 from pizzabot.home import write_private
+from pizzabot.text import visible
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.")]
 

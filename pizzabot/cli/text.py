@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from pizzabot.text import visible
+
 SHORT_ID = 6
-
-# Format characters that join letters and emoji; without them whole scripts fall apart. They move nothing.
-_JOINERS = "\u200c\u200d"
-_HIDING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-
-
-def visible(text: str, *, body: bool = False) -> str:
-    r"""`text` with control, ANSI, bidi and other unseen characters written out, as in `\x1b` and `\u202e`.
-
-    The body of a message keeps its line breaks and tabs; everything else becomes one line.
-    """
-    if body:
-        text = text.replace("\r\n", "\n")
-    if text.isascii() and text.isprintable():
-        return text
-    kept = _JOINERS + ("\n\t" if body else "")
-    return "".join(c if c in kept or not _hides(c) else _written_out(c) for c in text)
-
-
-def _hides(character: str) -> bool:
-    return unicodedata.category(character) in _HIDING
-
-
-def _written_out(character: str) -> str:
-    named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}.get(character)
-    if named is not None:
-        return named
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def shortened(text: str, length: int) -> str:

@@ -12,7 +12,8 @@ from pizzabot.cli.client import connected
 from pizzabot.cli.failures import Failed
 from pizzabot.cli.inbox import ThreadId
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import short, visible
+from pizzabot.cli.text import short
+from pizzabot.text import visible
 
 
 def read(thread: ThreadId, home: HomeOption = None) -> None:

@@ -61,7 +61,7 @@ def test_the_wheel_holds_code_adapters_skills_templates_and_migrations(wheel: Pa
     names = set(zipfile.ZipFile(wheel).namelist())
     for path in (
         "pizzabot/py.typed",
-        "pizzabot/adapters/web/api.py",
+        "pizzabot/adapters/web/api/routes.py",
         "pizzabot/builtin_skills/expenses/SKILL.md",
         "pizzabot/templates/prompts/root.md.j2",
         "pizzabot/database/migrations/versions/0001_first.py",

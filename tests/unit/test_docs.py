@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pizzabot.adapters.web.api import TABLE
+from pizzabot.adapters.web.api.routes import TABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value, took, visible
+from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value, took
+from pizzabot.text import visible
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=60)
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from pizzabot.adapters.web.api import TABLE
+from pizzabot.adapters.web.api.routes import TABLE
 
 from tests.fakes.runtime import Served, client
 

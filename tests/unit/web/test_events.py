@@ -144,7 +144,11 @@ class Reader:
         self.taking.set()
         self.closing, self.gone, self.known = asyncio.Event(), asyncio.Event(), True
         sight = Sight(doors, Person("Cay", "member"), None)
-        stream = EventStream(sight, lambda: self.known, self.closing, **options)
+
+        async def still_known() -> bool:
+            return self.known
+
+        stream = EventStream(sight, still_known, self.closing, **options)
         scope = {"type": "http", "method": "GET"}
         self.task = asyncio.create_task(stream(scope, self._receive, self._send))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.web import parse
+from pizzabot.adapters.web.api import parse
 from pizzabot.adapters.web.refusals import BadBody
 
 from pizzabot.errors import Invalid

@@ -17,10 +17,10 @@ from pizzabot.errors import NotFound, Refused
 from pizzabot.messages import Action
 from pizzabot.people import Person
 
-from . import actions, auth, house, threads, watching
-from .call import Call, answer
-from .refusals import TooLarge, TooSlow, Unauthorized
-from .render import error_body
+from ..refusals import TooLarge, TooSlow, Unauthorized
+from ..render import answer, error_body
+from . import actions, auth, events, house, threads
+from .call import Call
 
 Endpoint = Callable[[Call], Awaitable[Response]]
 
@@ -46,7 +46,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/audit/verify": {"GET": house.verify_audit},
     "/api/stop": {"POST": house.stop_everything},
     "/api/resume": {"POST": house.resume_everything},
-    "/api/events": {"GET": watching.events},
+    "/api/events": {"GET": events.events},
     "/api/me": {"GET": house.me},
 }
 

@@ -8,8 +8,9 @@ from pizzabot.errors import Invalid
 from pizzabot.inbox.pages import MAX_PAGE
 from pizzabot.messages import ActionState, Decision
 
+from ..render import answer
 from . import parse
-from .call import Call, answer
+from .call import Call
 
 
 async def index(call: Call) -> Response:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox.pages import MAX_PAGE, View
 from pizzabot.messages import Accepted, InboundMessage
 from pizzabot.reports import thread_row
 
-from . import forms, parse
-from .body import FILES_BYTES
-from .call import Call, answer
+from .. import forms
+from ..body import FILES_BYTES
+from ..render import answer, stored_file
+from . import parse
+from .call import Call
 from .parse import Written
-from .render import content_disposition
 
 _VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
 _DEFAULT_PAGE = 50
@@ -77,7 +78,8 @@ async def _accept(call: Call, thread_id: str | None) -> Accepted:
 
 async def _written(call: Call, *, titled: bool) -> Written:
     if call.media_type == "multipart/form-data":
-        return await forms.message(await call.raw(FILES_BYTES), call.request.headers, titled=titled)
+        form = await forms.read(await call.raw(FILES_BYTES), call.request.headers)
+        return parse.message_of_form(form, titled=titled)
     sent = await call.json(limit_bytes=FILES_BYTES)
     return await asyncio.to_thread(parse.message, sent, titled=titled)
 
@@ -155,8 +157,4 @@ async def attachment(call: Call) -> Response:
     """`GET …/attachments/{attachment_id}`: the bytes, to be stored and never shown in place."""
     thread_id, attachment_id = call.id("thread_id", "thread"), call.id("attachment_id", "attachment")
     file = await call.doors.attachment(thread_id, attachment_id, call.person)
-    headers = {
-        "Content-Disposition": content_disposition(file.filename),
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-    }
-    return FileResponse(file.path, headers=headers, media_type=file.media_type)
+    return stored_file(file)

@@ -23,10 +23,12 @@ from pizzabot.inbox.intake import MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS
 from pizzabot.messages import Args, Attachment, Json, Verdict
 from pizzabot.text import is_storable
 
-from .refusals import BadBody
+from ..forms import Form
+from ..refusals import BadBody
 
 MAX_DEPTH = 50
 _LONGEST_BASE64 = 4 * math.ceil(MAX_ATTACHMENT_BYTES / 3)
+_FILE_FIELDS = frozenset({"attachments", "attachment", "file", "files"})
 _KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -140,6 +142,19 @@ def message(body: Json, *, titled: bool) -> Written:
     if "text" not in found and not files:
         _refuse("/text", "is missing; write what should be done")
     return Written(found.get("text", ""), found.get("title"), files)
+
+
+def message_of_form(form: Form, *, titled: bool) -> Written:
+    """The fields `text` and `title`; files under `attachments` (or `attachment`, `file`, `files`)."""
+    unknown = [*(form.texts.keys() - set(("text", "title")[: 1 + titled]))]
+    unknown += [name for name, _ in form.files if name not in _FILE_FIELDS]
+    if unknown:
+        problem = f"The field {unknown[0][:60]!r} is not known; send text, title and attachments."
+        raise Invalid(problem, code="invalid_body")
+    if "text" not in form.texts and not form.files:
+        raise Invalid('"text" is missing; write what should be done.', code="invalid_body")
+    files = tuple(file for _, file in form.files)
+    return Written(form.texts.get("text", ""), form.texts.get("title"), files)
 
 
 def _few(items: list[Json]) -> list[Json]:

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from pizzabot.doors import Doors
 from pizzabot.people import Person
 
-from .refusals import Unauthorized
+from ..refusals import Unauthorized
 
 _HOW = 'send the header "Authorization: Bearer <token>"; "pizzabot token NAME" prints one'
 

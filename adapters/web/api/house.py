@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from pizzabot import __version__
 
+from ..render import answer
 from . import parse
-from .call import Call, answer
+from .call import Call
 
 _MAX_AUDIT_LINES = 1000
 _MAX_DAYS = 366

@@ -1,23 +1,21 @@
-"""What does an endpoint know of its request? Who calls, through what, and how to answer."""
+"""What does an endpoint know of its request? Who calls, and through what."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from pizzabot.doors import Doors
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.messages import Json
 from pizzabot.people import Person
 
-from . import body, parse
-from .refusals import BadBody, UnsupportedMediaType
-from .render import json_bytes
+from .. import body
+from ..refusals import BadBody, UnsupportedMediaType
+from . import parse
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LARGE_BYTES = 200_000
@@ -77,8 +75,3 @@ class Call:
     def media_type(self) -> str:
         """What the body is said to be, without parameters."""
         return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A JSON answer."""
-    return Response(json_bytes(value), status, headers, media_type="application/json")
