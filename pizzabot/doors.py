@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pizzabot.engine.engine import Engine
     from pizzabot.outbox.delivery import Delivery
     from pizzabot.reports import Reports
+    from pizzabot.sessions import Sessions
     from pizzabot.settings import Settings
     from pizzabot.skills.catalogue import SkillCatalogue
     from pizzabot.tokens import Tokens
@@ -93,10 +94,11 @@ class Doors:
         servers: Servers,
         skills: Skills,
         reports: Reports,
+        sessions: Sessions,
         routes: Callable[[], Sequence[Any]],
     ) -> None:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
-        self.events, self.routes, self.clock = events, routes, clock
+        self.sessions, self.events, self.routes, self.clock = sessions, events, routes, clock
         self._home, self._database = home, database
         self._engine, self._delivery = engine, delivery
         self._checkpoints, self._servers, self._skills = checkpoints, servers, skills

@@ -78,30 +78,30 @@ class Reports:
         shown = [thread_row(thread) for thread in page.threads]
         return {"threads": shown, "counts": counts, "next_cursor": page.next_cursor}
 
-    async def thread(self, person: Person, thread_id: str) -> dict[str, Any] | None:
-        """Everything of a thread, or None when the person may not see it."""
+    async def thread(
+        self,
+        person: Person,
+        thread_id: str,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> dict[str, Any] | None:
+        """A thread with everything in it, or None when the person may not see it.
+
+        With a `limit` only so many messages (the newest, or those next to the number of another one), and the
+        runs, actions and activity that belong to them.
+        """
 
         def read(connection: sa.Connection) -> dict[str, Any] | None:
             thread = pages.visible_thread(connection, thread_id, person)
             if thread is None:
                 return None
-            files: dict[int, list[dict[str, Any]]] = {}
-            for row in threads.attachments_of(connection, thread_id):
-                files.setdefault(row.message_seq, []).append(_attachment(row))
-            spent = activity.usage_by(connection, "run_id", thread_id=thread_id)
-            return thread_row(thread) | {
-                "messages": [
-                    _message(m, files.get(m.seq, [])) for m in threads.messages_of(connection, thread_id)
-                ],
-                "actions": [
-                    action_row(action, person, thread.owner)
-                    for action in actions.of_thread(connection, thread_id)
-                ],
-                "runs": [_run(run, spent.get(run.id)) for run in runs.of_thread(connection, thread_id)],
-                "activity": [
-                    row | {"at": iso(row["at"])} for row in activity.of_thread(connection, thread_id)
-                ],
-            }
+            if limit is None:
+                shown = threads.Window(tuple(threads.messages_of(connection, thread_id)))
+            else:
+                shown = threads.window(connection, thread_id, limit=limit, before=before, after=after)
+            return thread_row(thread) | _content(connection, thread, person, shown, whole=limit is None)
 
         found = await self._database.read(read)
         running = self._context_of(thread_id)
@@ -217,6 +217,40 @@ class Reports:
         }
 
 
+def _content(
+    connection: sa.Connection, thread: threads.Thread, person: Person, shown: threads.Window, *, whole: bool
+) -> dict[str, Any]:
+    """What stands in a thread as far as it is shown: messages, and what was done for them."""
+    files: dict[int, list[dict[str, Any]]] = {}
+    if shown.messages:
+        first, last = shown.messages[0].seq, shown.messages[-1].seq
+        for row in threads.attachments_within(connection, thread.id, first, last):
+            files.setdefault(row.message_seq, []).append(_attachment(row))
+    if whole:
+        of_messages, run_ids = runs.of_thread(connection, thread.id), None
+    else:
+        run_ids = {m.run_id for m in shown.messages if m.run_id is not None}
+        newest = runs.newest(connection, thread.id) if not shown.has_newer else None
+        if newest is not None:
+            run_ids.add(newest.id)
+        of_messages = runs.with_ids(connection, run_ids)
+    spent = activity.usage_of_runs(connection, thread.id, run_ids)
+    return {
+        "messages": [_message(m, files.get(m.seq, [])) for m in shown.messages],
+        "has_older": shown.has_older,
+        "has_newer": shown.has_newer,
+        "actions": [
+            action_row(action, person, thread.owner)
+            for action in actions.of_thread(connection, thread.id, run_ids)
+        ],
+        "runs": [_run(run, spent.get(run.id)) for run in of_messages],
+        "activity": [
+            row | {"at": iso(row["at"])} for row in activity.of_thread(connection, thread.id, run_ids)
+        ],
+        "usage": activity.usage_of_thread(connection, thread.id),
+    }
+
+
 def thread_row(thread: threads.Thread) -> dict[str, Any]:
     """A thread as lists show it."""
     return {
@@ -291,9 +325,6 @@ def _attachment(row: Any) -> dict[str, Any]:
     }
 
 
-_NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
-
-
 def _run(run: runs.Run, spent: Mapping[str, Any] | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": run.id,
@@ -305,7 +336,7 @@ def _run(run: runs.Run, spent: Mapping[str, Any] | None) -> dict[str, Any]:
         "ended_at": iso(run.ended_at),
         "used": run.used,
         "allowance": run.allowance,
-        "usage": dict(spent or _NO_USAGE),
+        "usage": dict(spent or activity.NO_USAGE),
     }
     if run.error_code is not None:
         row["error"] = {"code": run.error_code, "message": run.error_message}

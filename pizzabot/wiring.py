@@ -35,6 +35,7 @@ from pizzabot.messages import Event
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
 from pizzabot.reports import Reports
+from pizzabot.sessions import Sessions
 from pizzabot.settings import Settings
 from pizzabot.skills.catalogue import SkillRoot, builtin_root, listed, readiness
 from pizzabot.skills.live import LiveSkills
@@ -218,6 +219,7 @@ async def open_runtime(
             servers=tools,
             skills=skills,
             reports=reports,
+            sessions=Sessions(database, clock, people),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
         )
         channels.update(load_channels(doors))

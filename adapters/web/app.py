@@ -30,6 +30,8 @@ def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
     )
     app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else
     app.state.closing = closing
+    # Port 0 became one that the settings do not know.
+    app.state.public_url = web.public_url.removesuffix(":0") + (f":{port}" if web.port == 0 else "")
     return app
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -47,14 +47,18 @@ def record(connection: sa.Connection, done: Activity, now: datetime, *, thread_i
     connection.execute(_INSERT, done.to_json() | {"thread_id": thread_id, "run_id": run_id, "at": now})
 
 
-def of_thread(connection: sa.Connection, thread_id: str, *, limit: int = 500) -> list[dict[str, Any]]:
-    """The newest activities of a thread, oldest first."""
+def of_thread(
+    connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None, *, limit: int = 500
+) -> list[dict[str, Any]]:
+    """The newest activities of a thread, or of some of its runs, oldest first."""
     query = (
         sa.select(activity)
         .where(activity.c.thread_id == thread_id)
         .order_by(activity.c.seq.desc())
         .limit(limit)
     )
+    if run_ids is not None:
+        query = query.where(activity.c.run_id.in_(run_ids))
     rows = connection.execute(query).all()
     return [
         {
@@ -106,11 +110,26 @@ def spend(
     )
 
 
-def usage_by(
-    connection: sa.Connection, key: Literal["run_id", "person", "model", "thread_id"], **where: Any
+def usage_of_runs(
+    connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Sums of tokens and dollars, grouped by one column, of the rows that match `where`."""
-    column = usage.c[key]
+    """Sums of tokens and dollars of each run of a thread, or of some of its runs."""
+    which = usage.c.thread_id == thread_id if run_ids is None else usage.c.run_id.in_(run_ids)
+    return _usage_by(connection, usage.c.run_id, which)
+
+
+def usage_of_thread(connection: sa.Connection, thread_id: str) -> dict[str, Any]:
+    """Sums of tokens and dollars of everything in a thread."""
+    found = _usage_by(connection, usage.c.thread_id, usage.c.thread_id == thread_id)
+    return found.get(thread_id, dict(NO_USAGE))
+
+
+NO_USAGE: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
+
+
+def _usage_by(
+    connection: sa.Connection, column: sa.Column[str], which: sa.ColumnElement[bool]
+) -> dict[str, dict[str, Any]]:
     query = sa.select(
         column.label("key"),
         sa.func.sum(usage.c.input_tokens).label("input_tokens"),
@@ -118,9 +137,8 @@ def usage_by(
         sa.func.sum(usage.c.cost_usd).label("cost_usd"),
         sa.func.count().label("model_calls"),
         sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
-    ).group_by(column)
-    for name, value in where.items():
-        query = query.where(usage.c[name] == value)
+    )
+    query = query.where(which).group_by(column)
     return {row.key: _sums(row) for row in connection.execute(query)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot.approvals.arguments import digest
-from pizzabot.database.schema import action_approvers, actions, threads
+from pizzabot.database.schema import ACTION_PENDING, action_approvers, actions, threads
 from pizzabot.ids import new_id
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
 
@@ -185,9 +185,13 @@ def count_pending(connection: sa.Connection, thread_id: str) -> None:
     connection.execute(sa.update(threads).where(threads.c.id == thread_id).values(action_count=pending))
 
 
-def of_thread(connection: sa.Connection, thread_id: str) -> list[Action]:
-    """Every action of a thread, oldest first."""
+def of_thread(
+    connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None
+) -> list[Action]:
+    """Every action of a thread, oldest first; or those of some runs, and what waits."""
     query = sa.select(actions).where(actions.c.thread_id == thread_id).order_by(actions.c.id)
+    if run_ids is not None:
+        query = query.where(sa.or_(actions.c.run_id.in_(run_ids), ACTION_PENDING))
     return [_action(row) for row in connection.execute(query)]
 
 

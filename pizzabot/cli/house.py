@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -22,6 +23,29 @@ _WIDE = 100
 
 SkillId = Annotated[str, typer.Argument(metavar="SKILL", help="The skill's id.")]
 ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="The name in .mcp.json.")]
+
+
+def open_web(
+    person: Annotated[
+        str | None, typer.Argument(metavar="[PERSON]", help="Who is to log in; an owner may name anybody.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser", help="Open it in this machine's browser.")] = False,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Print a link that logs one person in to the web view, once, within ten minutes."""
+    with connected(home) as api:
+        made = api.post("/api/login-links", {"person": person} if person is not None else {})
+    if json:
+        print_json(made)
+        return
+    print(made["url"])
+    print(f"It logs {visible(str(made['person']))} in, once, within ten minutes.", file=sys.stderr)
+    if browser:
+        import webbrowser
+
+        if not webbrowser.open(made["url"]):
+            raise Failed("no browser could be opened here; open the link yourself")
 
 
 def status(json: JsonOption = False, home: HomeOption = None) -> None:

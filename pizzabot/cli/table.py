@@ -24,6 +24,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("serve", "serve:serve", "Run the server until it is told to end."),
             Command("demo", "demo:demo", "Run a server to try things with, offline, with a demo model."),
+            Command("open", "house:open_web", "Print a link that opens the inbox in a browser, once."),
             Command("init", "setup:init", "Make a home with a commented pizzabot.toml."),
             Command("doctor", "doctor:doctor", "Check everything that is configured and say how to cure it."),
         ),

@@ -327,7 +327,8 @@ usage = sa.Table(
     "usage",
     metadata,
     sa.Column("seq", _Sequence, primary_key=True),
-    sa.Column("thread_id", sa.Text, nullable=False),  # no foreign key: what was spent outlives the thread
+    # No foreign key: what was spent outlives the thread.
+    sa.Column("thread_id", sa.Text, nullable=False, index=True),
     sa.Column("run_id", sa.Text, nullable=False, index=True),
     sa.Column("person", sa.Text, nullable=False),
     sa.Column("model", sa.Text, nullable=False),
@@ -354,6 +355,23 @@ disabled_skills = sa.Table(
     sa.Column("person", sa.Text, nullable=False),
     sa.Column("via", sa.Text, nullable=False),
     sa.Column("at", UtcTime, nullable=False),
+)
+
+login_codes = sa.Table(
+    "login_codes",
+    metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, nullable=False, index=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("seen_at", UtcTime, nullable=False),
 )
 
 audit = sa.Table(

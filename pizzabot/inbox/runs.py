@@ -12,7 +12,7 @@ superseded and its result is dropped: so no answer is stored twice, whatever ran
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -112,6 +112,12 @@ def holds(connection: sa.Connection, run: Run) -> bool:
 def of_thread(connection: sa.Connection, thread_id: str) -> list[Run]:
     """All runs of a thread, oldest first."""
     query = sa.select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.id)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def with_ids(connection: sa.Connection, run_ids: Collection[str]) -> list[Run]:
+    """These runs, oldest first."""
+    query = sa.select(runs).where(runs.c.id.in_(run_ids)).order_by(runs.c.id)
     return [_run(row) for row in connection.execute(query)]
 
 

@@ -191,14 +191,49 @@ def add_message(
     return int(seq)
 
 
-def messages_of(connection: sa.Connection, thread_id: str, *, after: int = 0) -> list[Message]:
+def messages_of(connection: sa.Connection, thread_id: str) -> list[Message]:
     """The messages of a thread, oldest first."""
-    query = (
-        sa.select(messages)
-        .where(messages.c.thread_id == thread_id, messages.c.seq > after, messages.c.role != "title")
-        .order_by(messages.c.seq)
-    )
-    return [_message(row) for row in connection.execute(query)]
+    return [_message(row) for row in connection.execute(_of_thread(thread_id).order_by(messages.c.seq))]
+
+
+def _of_thread(thread_id: str) -> sa.Select[Any]:
+    return sa.select(messages).where(messages.c.thread_id == thread_id, messages.c.role != "title")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some messages of a thread that follow each other, oldest first; is there more on either side?"""
+
+    messages: tuple[Message, ...]
+    has_older: bool = False
+    has_newer: bool = False
+
+
+def window(
+    connection: sa.Connection,
+    thread_id: str,
+    *,
+    limit: int,
+    before: int | None = None,
+    after: int | None = None,
+) -> Window:
+    """At most `limit` messages: the newest ones, those right before or those right after a number."""
+    query = _of_thread(thread_id).limit(limit + 1)
+    if after is not None:
+        query = query.where(messages.c.seq > after).order_by(messages.c.seq)
+        found = [_message(row) for row in connection.execute(query)]
+        has_older = _any(connection, _of_thread(thread_id).where(messages.c.seq <= after))
+        return Window(tuple(found[:limit]), has_older, len(found) > limit)
+    if before is not None:
+        query = query.where(messages.c.seq < before)
+    newest = [_message(row) for row in connection.execute(query.order_by(messages.c.seq.desc()))]
+    newer = _of_thread(thread_id).where(messages.c.seq >= before) if before is not None else None
+    has_newer = newer is not None and _any(connection, newer)
+    return Window(tuple(reversed(newest[:limit])), len(newest) > limit, has_newer)
+
+
+def _any(connection: sa.Connection, query: sa.Select[Any]) -> bool:
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def messages_of_run(connection: sa.Connection, run_id: str, thread_id: str) -> list[Message]:
@@ -215,6 +250,14 @@ def message(connection: sa.Connection, seq: int) -> Message | None:
 def attachments_of(connection: sa.Connection, thread_id: str) -> Sequence[sa.Row[Any]]:
     """The rows of the files that came with a thread's messages."""
     return connection.execute(_ATTACHMENTS, {"thread": thread_id}).all()
+
+
+def attachments_within(
+    connection: sa.Connection, thread_id: str, first: int, last: int
+) -> Sequence[sa.Row[Any]]:
+    """The rows of the files that came with messages from one number to another."""
+    within = attachments.c.message_seq.between(first, last)
+    return connection.execute(_ATTACHMENTS.where(within), {"thread": thread_id}).all()
 
 
 def add_attachment(connection: sa.Connection, **values: Any) -> None:

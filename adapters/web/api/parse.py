@@ -218,6 +218,11 @@ def enabled(body: Json) -> bool:
     return bool(fields(body, {"enabled": bool}, required=("enabled",))["enabled"])
 
 
+def login_link(body: Json) -> str | None:
+    """`{"person"?}`: who is to log in; None means who asks."""
+    return fields(body, {"person": str}).get("person")
+
+
 def nothing(body: Json) -> None:
     """A request that needs no body: none, or an empty object."""
     fields(body, {})

@@ -48,6 +48,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/resume": {"POST": house.resume_everything},
     "/api/events": {"GET": events.events},
     "/api/me": {"GET": house.me},
+    "/api/login-links": {"POST": house.login_link},
 }
 
 

@@ -20,6 +20,7 @@ from .parse import Written
 
 _VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
 _DEFAULT_PAGE = 50
+_MAX_MESSAGES = 200
 _LONGEST_KEY = 255
 _LONGEST_SEARCH = 1000
 
@@ -106,8 +107,13 @@ def _accepted(accepted: Accepted, status: int) -> Response:
 
 
 async def show(call: Call) -> Response:
-    """`GET /api/threads/{thread_id}`."""
-    found = await call.doors.reports.thread(call.person, call.id("thread_id", "thread"))
+    """`GET /api/threads/{thread_id}?messages=&before=&after=`; without `messages`, all of them."""
+    thread_id = call.id("thread_id", "thread")
+    limit = call.number("messages", 0, most=_MAX_MESSAGES) or None
+    before, after = (call.number(name, 0, most=2**62) or None for name in ("before", "after"))
+    if limit is None and (before or after):
+        limit = _MAX_MESSAGES
+    found = await call.doors.reports.thread(call.person, thread_id, limit=limit, before=before, after=after)
     if found is None:
         raise NotFound("There is no such thread.")
     return answer(found)
