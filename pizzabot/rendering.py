@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,19 +18,35 @@ def _load(name: str) -> str:
         raise TemplateNotFound(name) from error
 
 
-@cache
-def _environment() -> Environment:
-    # Prompts are text for a model, not HTML: nothing is escaped here.
+def _environment(*, autoescape: bool) -> Environment:
     return Environment(
         loader=FunctionLoader(_load),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=False,
-        autoescape=False,
+        autoescape=autoescape,
     )
+
+
+@cache
+def _for_text() -> Environment:
+    # Prompts are text for a model, not HTML: nothing is escaped here.
+    return _environment(autoescape=False)
+
+
+def html_templates(filters: Mapping[str, Callable[..., Any]]) -> Environment:
+    """The templates as HTML: every value is escaped unless it is `Markup`."""
+    environment = _environment(autoescape=True)
+    environment.filters.update(filters)
+    return environment
+
+
+def read_file(name: str) -> bytes:
+    """A file of `templates/` as it is."""
+    return files("pizzabot.templates").joinpath(*name.split("/")).read_bytes()
 
 
 def render_text(template: str, **values: Any) -> str:
     """The plain-text template `template` with `values`."""
-    return _environment().get_template(template).render(**values)
+    return _for_text().get_template(template).render(**values)

@@ -68,7 +68,7 @@ class Reports:
     async def inbox(
         self, person: Person, view: pages.View, *, limit: int, cursor: str | None, words: str
     ) -> dict[str, Any]:
-        """One page: `{"threads": […], "counts": {…}, "next_cursor"}`."""
+        """One page: `{"threads": […], "counts": {…}, "next_cursor"}`; in a search, threads have a `hit`."""
 
         def read(connection: sa.Connection) -> tuple[pages.Page, dict[str, int]]:
             page = pages.page(connection, person, view, limit=limit, cursor=cursor, words=words)
@@ -76,6 +76,14 @@ class Reports:
 
         page, counts = await self._database.read(read)
         shown = [thread_row(thread) for thread in page.threads]
+        for row in shown:
+            if hit := page.hits.get(row["id"]):
+                # A title stands in the row already, and is no message of the thread.
+                told = hit.role != "title"
+                row["hit"] = {
+                    "message_id": str(hit.seq) if told else None,
+                    "excerpt": hit.text_excerpt if told else "",
+                }
         return {"threads": shown, "counts": counts, "next_cursor": page.next_cursor}
 
     async def thread(
@@ -168,9 +176,13 @@ class Reports:
         for name in ("slack", "email"):
             body["channels"].setdefault(name, {"state": "off"})
         if stopped is not None:
-            who, via, at = stopped
-            body["stopped_by"] = {"person": who, "via": via, "at": iso(at)}
+            body["stopped_by"] = _stopped(stopped)
         return body
+
+    async def stopped(self) -> dict[str, Any] | None:
+        """Who stopped everything, through which channel and when; None when nothing is stopped."""
+        found = await self._database.read(runs.stopped_by)
+        return _stopped(found) if found is not None else None
 
     async def usage(self, person: Person, days: int) -> dict[str, Any]:
         """Tokens and dollars per person and model: today and over `days`; others' rows for owners only."""
@@ -350,6 +362,11 @@ def _channel(state: ChannelState) -> dict[str, Any]:
     if state.last_event_at is not None:
         row["last_event_at"] = iso(state.last_event_at)
     return row
+
+
+def _stopped(found: tuple[str, str, datetime]) -> dict[str, Any]:
+    who, via, at = found
+    return {"person": who, "via": via, "at": iso(at)}
 
 
 def _server(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,11 @@ class Runtime:
     skills: LiveSkills
     working: asyncio.Task[None]
 
+    @property
+    def url(self) -> str:
+        """Where people reach the web view."""
+        return str(getattr(self.channels.get("api"), "url", self.settings.web.public_url))
+
 
 _Load = Callable[[AsyncExitStack], Coroutine[Any, Any, "tuple[Agent, GroupCommitSaver]"]]
 

@@ -1,4 +1,4 @@
-"""What does the server serve? The API and every other channel's routes; errors are always JSON."""
+"""What does the server serve? The API and every other channel's routes; errors in the reader's form."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pizzabot.doors import Doors
-from pizzabot.errors import PizzaBotError, Refused
+from pizzabot.errors import Refused
+from pizzabot.settings.tables import WebTable
 
 from .api import routes as api
 from .guards import Guard, own_names
 from .refusals import MethodNotAllowed, NoSuchPath
-from .render import answer, error_body
+from .refused import refused
 
 
 def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
@@ -30,15 +31,19 @@ def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
     )
     app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else
     app.state.closing = closing
-    # Port 0 became one that the settings do not know.
-    app.state.public_url = web.public_url.removesuffix(":0") + (f":{port}" if web.port == 0 else "")
+    app.state.public_url = public_url(web, port)
     return app
+
+
+def public_url(web: WebTable, port: int) -> str:
+    """Where people reach the server; port 0 became one that the settings do not know."""
+    return web.public_url if web.port != 0 else f"{web.public_url.removesuffix(':0')}:{port}"
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
-    refusal: PizzaBotError
+    refusal: Refused
     if error.status_code == 404:
         refusal = NoSuchPath(f"There is nothing at {request.url.path[:200]}.")
     elif error.status_code == 405:
@@ -47,5 +52,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
         refusal = MethodNotAllowed(f"{request.method} is not possible here; possible: {allowed}.")
     else:
         refusal = Refused(str(error.detail))
-    assert isinstance(refusal, Refused)
-    return answer(error_body(refusal), error.status_code, headers)
+    response = refused(request.url.path, request.headers, refusal)
+    response.status_code = error.status_code
+    response.headers.update(headers)
+    return response

@@ -1,7 +1,8 @@
-"""The HTTP API as a channel, and the server that carries every channel's routes."""
+"""The HTTP API and the web view as channels, and the server that carries every channel's routes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pizzabot.doors import Doors
@@ -10,6 +11,8 @@ from pizzabot.messages import ChannelState
 from ..live import LiveChannel
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from .server import Server
 
 
@@ -26,6 +29,13 @@ class ApiChannel(LiveChannel):
     def port(self) -> int:
         """The port that is listened on: the configured one, or what port 0 became."""
         return self._server.port if self._server is not None else self._doors.settings.web.port
+
+    @property
+    def url(self) -> str:
+        """Where people reach the server."""
+        from .app import public_url
+
+        return public_url(self._doors.settings.web, self.port)
 
     async def start(self) -> None:
         """Listen; when this returns, requests are answered.
@@ -50,3 +60,14 @@ class ApiChannel(LiveChannel):
         if not self._running or self._server is None:
             return ChannelState("off")
         return ChannelState("ok") if self._server.serving else ChannelState("down", "the HTTP server ended")
+
+
+class WebChannel(LiveChannel):
+    """Conversations that began in the browser; its pages show every other one, too."""
+
+    name = "web"
+
+    def routes(self) -> Sequence[BaseRoute]:
+        from .pages.routes import routes
+
+        return routes(self._doors)

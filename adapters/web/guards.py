@@ -19,11 +19,12 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from pizzabot.errors import Refused
 
-from .refusals import ForeignHost, ForeignOrigin, TooLarge, TooSlow
-from .render import error_body, internal_body, json_bytes
+from .refusals import ForeignHost, ForeignOrigin, Internal, TooLarge, TooSlow
+from .refused import refused
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -119,19 +120,19 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer = _Answer(send)
+        answer, headers = _Answer(send), Headers(scope=scope)
         try:
-            self._check(Headers(scope=scope))
+            self._check(headers)
             await self._app(scope, receive, answer.send)
         except Refused as error:
-            await answer.refuse(error, receive)
+            unread = isinstance(error, TooLarge | TooSlow)
+            await answer.tell(refused(scope["path"], headers, error), receive if unread else None)
         except ClientDisconnect:
             pass
         except Exception:
             log_id = secrets.token_hex(6)
             logger.exception("%s %s failed (%s)", scope["method"], scope["path"], log_id)
-            if not answer.started:
-                await answer.json(500, internal_body(log_id))
+            await answer.tell(refused(scope["path"], headers, Internal(log_id)))
 
     def _check(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -160,27 +161,26 @@ class _Answer:
                 headers.setdefault(name, value)
         await self._send(message)
 
-    async def refuse(self, error: Refused, receive: Receive) -> None:
-        """Tell the refusal; a body that was not read is thrown away for a moment, so that it is heard."""
+    async def tell(self, response: Response, unread: Receive | None = None) -> None:
+        """Answer instead of the app. A body that was not read is thrown away for a moment, or the connection
+        would break before the answer is heard."""
         if self.started:
             return
-        unread = isinstance(error, TooLarge | TooSlow)
-        headers = {"Connection": "close"} if unread else {}
-        await self.json(error.status, error_body(error), headers, more_body=unread)
-        if unread:
+        if unread is not None:
+            response.headers["Connection"] = "close"
+        start = {
+            "type": "http.response.start",
+            "status": response.status_code,
+            "headers": response.raw_headers,
+        }
+        await self.send(start)
+        more = unread is not None
+        await self._send({"type": "http.response.body", "body": response.body, "more_body": more})
+        if unread is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LINGER_SECONDS):
-                    await _throw_away(receive)
+                    await _throw_away(unread)
             await self._send({"type": "http.response.body", "body": b""})
-
-    async def json(
-        self, status: int, body: object, headers: dict[str, str] | None = None, *, more_body: bool = False
-    ) -> None:
-        content = json_bytes(body)
-        start = MutableHeaders(headers or {})
-        start["Content-Type"], start["Content-Length"] = "application/json", str(len(content))
-        await self.send({"type": "http.response.start", "status": status, "headers": start.raw})
-        await self._send({"type": "http.response.body", "body": content, "more_body": more_body})
 
 
 async def _throw_away(receive: Receive) -> None:

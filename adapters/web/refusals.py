@@ -9,7 +9,9 @@ Refused (pizzabot.errors)
 ├── TooSlow               408
 ├── TooLarge              413
 ├── UnsupportedMediaType  415
-└── ForeignHost           421  asked for under a name that is not ours (RFC 9110, 15.5.20)
+├── ForeignHost           421  asked for under a name that is not ours (RFC 9110, 15.5.20)
+├── TooMany               429  too often wrong
+└── Internal              500  the fault is ours: nothing but where the log has it
 """
 
 from __future__ import annotations
@@ -51,3 +53,14 @@ class UnsupportedMediaType(Refused):
 
 class ForeignHost(Refused):
     status, code = 421, "foreign_host"
+
+
+class TooMany(Refused):
+    status, code = 429, "too_many_attempts"
+
+
+class Internal(Refused):
+    status, code = 500, "internal"
+
+    def __init__(self, log_id: str) -> None:
+        super().__init__(f"Something went wrong inside Pizza Bot; see the log under {log_id}.")

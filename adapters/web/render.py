@@ -47,12 +47,6 @@ def error_body(error: Refused, action: Mapping[str, Any] | None = None) -> dict[
     return {"error": shown} | ({"action": dict(action)} if action is not None else {})
 
 
-def internal_body(log_id: str) -> dict[str, Any]:
-    """The body when the fault is ours: nothing but where the log has it."""
-    message = f"Something went wrong inside Pizza Bot; see the log under {log_id}."
-    return {"error": {"code": "internal", "message": message}}
-
-
 def safe_filename(untrusted: str) -> str:
     """A name that is no path, hides nothing and cannot break a header."""
     base = untrusted.replace("\\", "/").rpartition("/")[2]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pizzabot.cli.failures import program
 from pizzabot.cli.place import HomeOption, home_of
 from pizzabot.cli.serve import HostOption, PortOption, run_server
+
+if TYPE_CHECKING:
+    from pizzabot.wiring import Runtime
 
 _HOME = ".demo"
 
@@ -21,17 +25,28 @@ def demo(host: HostOption = None, port: PortOption = None, home: HomeOption = No
     found = home_of(shown)
     found.prepare()
     write_demo_home(found.path, sys.executable)
-    run_server(found, host, port, lambda _: try_lines(shown, found.path))
+
+    async def greeting(runtime: Runtime) -> list[str]:
+        owner = runtime.people.owner
+        issued = await runtime.doors.sessions.issue_code(owner.name, owner, "terminal")
+        return try_lines(shown, found.path, f"{runtime.url}/login?code={issued.code}")
+
+    run_server(found, host, port, greeting)
 
 
-def try_lines(home: str, path: Path) -> list[str]:
-    """What to try in a second terminal, ready to be copied."""
+def try_lines(home: str, path: Path, login: str) -> list[str]:
+    """What to open, and what to try in a second terminal, ready to be copied."""
     from pizzabot.demo.home import TRY
 
     command = f"{program()} --home {shlex.quote(home)}"
     return [
         "",
-        "Try this in a second terminal:",
+        f"Open the inbox in a browser: {login}",
+        f"The link works once, within ten minutes; another one: {command} open",
+        "Write there, for example:",
+        *(f"  {line}" for line in TRY),
+        "",
+        "Or try this in a second terminal:",
         f"  {command} ask {shlex.quote(TRY[0])}",
         f"  {command} inbox action",
         f"  {command} approve ACTION      (or: edit ACTION amount=40, or: reject ACTION)",

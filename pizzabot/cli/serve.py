@@ -8,7 +8,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pizzabot.wiring import Runtime
 
 logger = logging.getLogger(__name__)
+Greeting = Callable[["Runtime"], Awaitable[list[str]]]
 
 _SERVERS_SETTLE_SECONDS = 30.0
 
@@ -38,12 +39,14 @@ PortOption = Annotated[
 
 def serve(host: HostOption = None, port: PortOption = None, home: HomeOption = None) -> None:
     """Run the server until SIGTERM or Ctrl-C."""
-    run_server(home_of(home), host, port, lambda _: [])
+    run_server(home_of(home), host, port, _nothing_more)
 
 
-def run_server(
-    home: Home, host: str | None, port: int | None, greeting: Callable[[Runtime], list[str]]
-) -> None:
+async def _nothing_more(_runtime: Runtime) -> list[str]:
+    return []
+
+
+def run_server(home: Home, host: str | None, port: int | None, greeting: Greeting) -> None:
     """Own the home, serve until a signal comes, and close cleanly; `greeting` are more lines at the start.
 
     Raises:
@@ -105,7 +108,7 @@ async def _serve(
     home: Home,
     settings: Settings,
     environ: Mapping[str, str],
-    greeting: Callable[[Runtime], list[str]],
+    greeting: Greeting,
 ) -> None:
     from pizzabot.agent.models import label
     from pizzabot.wiring import open_runtime
@@ -116,7 +119,7 @@ async def _serve(
             write_address(home, settings.web.host, port)
             where = url_of(settings.web.host, port)
             print(f"Pizza Bot is ready at {where} with {label(settings.model)}, home {home.path}", flush=True)
-            for line in [*await _broken(runtime), *greeting(runtime)]:
+            for line in [*await _broken(runtime), *await greeting(runtime)]:
                 print(line, flush=True)
             watch = asyncio.create_task(_tell_unready(runtime), name="unready")
             await _until_stopped(stopping, runtime.working)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -19,10 +20,12 @@ from pizzabot.database.schema import (
     WITH_ACTION,
     action_approvers,
     from_microseconds,
+    messages,
     threads,
     to_microseconds,
 )
 from pizzabot.errors import Invalid
+from pizzabot.inbox.excerpts import excerpt
 from pizzabot.inbox.threads import Thread, batched, thread_of
 from pizzabot.people import Person
 from pizzabot.text import is_storable
@@ -31,14 +34,28 @@ View = Literal["all", "unread", "action", "archived"]
 MAX_PAGE = 100
 _MAX_WORDS = 16
 _LARGEST_BATCH = 20_000
+_SEARCHED_TEXT = 200_000  # what PostgreSQL indexes of a message; no excerpt needs more
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The newest message of a thread that a search found; with role `title` it is the thread's title."""
+
+    seq: int
+    role: str
+    text_excerpt: str
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some threads, newest first, and where to go on; `next_cursor` is None at the end."""
+    """Some threads, newest first, and where to go on; `next_cursor` is None at the end.
+
+    In a search `hits` says by the thread's id what was found of each.
+    """
 
     threads: tuple[Thread, ...]
     next_cursor: str | None
+    hits: Mapping[str, Hit] = field(default_factory=dict)
 
 
 def visible_to(person: Person) -> sa.ColumnElement[bool]:
@@ -149,10 +166,14 @@ def _search(
         for hit in hits:
             if hit.thread_id in fresh - earlier:
                 found.setdefault(hit.thread_id, hit.seq)
-    chosen = list(found.items())[:limit]
-    rows = {t.id: t for t in _load(connection, [thread_id for thread_id, _ in chosen])}
-    more = len(found) > limit
-    return Page(tuple(rows[i] for i, _ in chosen if i in rows), f"s{chosen[-1][1]}" if more else None)
+    chosen = dict(list(found.items())[:limit])
+    rows = {t.id: t for t in _load(connection, list(chosen))}
+    last = list(chosen.values())[-1] if len(found) > limit else None
+    return Page(
+        tuple(rows[i] for i in chosen if i in rows),
+        f"s{last}" if last is not None else None,
+        _load_hits(connection, list(chosen.values()), words),
+    )
 
 
 def _parse_search_cursor(cursor: str | None) -> int | None:
@@ -212,3 +233,13 @@ def _shown(connection: sa.Connection, person: Person, view: View, thread_ids: se
 def _load(connection: sa.Connection, thread_ids: list[str]) -> list[Thread]:
     rows = connection.execute(sa.select(threads).where(threads.c.id.in_(thread_ids)))
     return [thread_of(row) for row in rows]
+
+
+def _load_hits(connection: sa.Connection, seqs: Sequence[int], words: Sequence[str]) -> dict[str, Hit]:
+    text = sa.func.substr(messages.c.text, 1, _SEARCHED_TEXT).label("text")
+    query = sa.select(messages.c.thread_id, messages.c.seq, messages.c.role, text).where(
+        messages.c.seq.in_(seqs)
+    )
+    return {
+        row.thread_id: Hit(row.seq, row.role, excerpt(row.text, words)) for row in connection.execute(query)
+    }

@@ -13,6 +13,7 @@ from pizzabot.reports import thread_row
 
 from .. import forms
 from ..body import FILES_BYTES
+from ..keys import inbound_key
 from ..render import answer, stored_file
 from . import parse
 from .call import Call
@@ -91,9 +92,7 @@ def _key(call: Call) -> str | None:
         return None
     if len(sent) > 1 or not 0 < len(sent[0]) <= _LONGEST_KEY or not sent[0].isprintable():
         raise Invalid(f"An Idempotency-Key has 1 to {_LONGEST_KEY} printable characters.", code="invalid_key")
-    # A slash in a name must not let one person's key read like another's.
-    name = call.person.name.replace("%", "%25").replace("/", "%2F")
-    return f"api/{name}/{sent[0]}"
+    return inbound_key("api", call.person, sent[0])
 
 
 def _accepted(accepted: Accepted, status: int) -> Response:

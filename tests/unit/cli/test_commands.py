@@ -313,9 +313,10 @@ def test_what_is_not_ready_is_told_and_offers_are_not() -> None:
 
 
 def test_the_demo_names_commands_for_its_home() -> None:
-    lines = try_lines("my demo", Path("/x"))
+    lines = try_lines("my demo", Path("/x"), "http://127.0.0.1:1/login?code=once")
     assert any(line.startswith("  ") and "--home 'my demo' ask " in line for line in lines)
     assert any("/x/expenses.csv" in line for line in lines)
+    assert any(line.endswith("http://127.0.0.1:1/login?code=once") for line in lines)
 
 
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from pizzabot.ids import new_id
 from pizzabot.inbox import pages, threads
 from pizzabot.inbox.pages import Page, View
 from pizzabot.people import Person
+from pizzabot.reports import Reports
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, BOB, CAY, DAN, arrives, waits
 
@@ -321,6 +323,74 @@ async def test_pages_of_a_search_hold_each_thread_once_by_its_newest_hit(
 
     expected = await database.write(work)
     assert await _all_ids(database, words="chee", limit=chance.randint(1, 9)) == expected
+
+
+async def test_a_search_says_which_message_was_hit(database: Database, clock: FakeClock) -> None:
+    def work(connection: sa.Connection) -> dict[str, str]:
+        titled = arrives(connection, clock, "hello", title="All about cheese").thread_id
+        told = arrives(connection, clock, "old cheese", title="Cheese").thread_id
+        arrives(connection, clock, "nothing", thread_id=told)
+        long = "flour " * 100 + "and\n\nsome CHEESE" + " water" * 100
+        threads.add_message(connection, told, clock.now(), role="assistant", author="", text=long)
+        arrives(connection, clock, "nothing", thread_id=told)
+        return {"titled": titled, "told": told}
+
+    made = await database.write(work)
+    page = await _page(database, words="chee")
+    assert page.hits.keys() == set(made.values())
+    hit = page.hits[made["told"]]
+    message = await database.read(lambda c: threads.message(c, hit.seq))
+    assert message is not None
+    assert (message.thread_id, message.role, hit.role) == (made["told"], "assistant", "assistant")
+    assert "flour and some CHEESE water" in hit.text_excerpt
+    assert hit.text_excerpt.startswith("…")
+    assert hit.text_excerpt.endswith("…")
+    title = page.hits[made["titled"]]
+    assert (title.role, title.text_excerpt) == ("title", "All about cheese")
+
+
+async def test_hits_are_those_of_the_shown_rows_in_one_query(database: Database, clock: FakeClock) -> None:
+    made = await database.write(lambda c: [arrives(c, clock, f"cheese {n}").thread_id for n in range(9)])
+    statements: list[str] = []
+
+    def count(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", count)
+    try:
+        page = await _page(database, words="cheese", limit=4)
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", count)
+    assert [page.hits[i].text_excerpt for i in made[:4:-1]] == [f"cheese {n}" for n in range(8, 4, -1)]
+    assert len(page.hits) == 4
+    assert sum("substr" in statement for statement in statements) == 1
+    following = await _page(database, words="cheese", limit=4, cursor=page.next_cursor)
+    assert following.hits.keys() == set(made[1:5])
+
+
+async def test_the_rows_of_a_search_tell_their_hits(database: Database, clock: FakeClock) -> None:
+    nobody: Any = None
+    reports = Reports(
+        database=database, clock=clock, settings=nobody, skills=nobody, channels={}, context_of=lambda _: None
+    )
+
+    async def rows(words: str) -> list[dict[str, Any]]:
+        found = await reports.inbox(ADA, "all", limit=10, cursor=None, words=words)
+        return list(found["threads"])
+
+    accepted = await database.write(lambda c: arrives(c, clock, "some cheese", title="Groceries"))
+    (row,) = await rows("chee")
+    assert row["hit"] == {"message_id": accepted.message_id, "excerpt": "some cheese"}
+    (row,) = await rows("groceries")
+    assert row["hit"] == {"message_id": None, "excerpt": ""}
+    (row,) = await rows("")
+    assert "hit" not in row
+
+
+async def test_a_view_without_a_search_has_no_hits(database: Database, clock: FakeClock) -> None:
+    await database.write(lambda c: arrives(c, clock, "cheese"))
+    assert (await _page(database)).hits == {}
+    assert (await _page(database, words="***")).hits == {}
 
 
 async def test_one_long_thread_costs_a_search_no_more_queries(database: Database, clock: FakeClock) -> None:

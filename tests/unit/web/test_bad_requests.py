@@ -115,7 +115,7 @@ async def test_a_foreign_origin_is_refused_with_and_without_a_token(served: Serv
 
 
 async def test_unknown_paths_and_methods_answer_in_json(served: Served) -> None:
-    for path in ("/", "/api", "/api/nothing", "/api/threads/", "/healthz/", "/%00", "/..%2f..%2fetc"):
+    for path in ("/nothing", "/api", "/api/nothing", "/api/threads/", "/healthz/", "/%00", "/..%2f..%2fetc"):
         check_refusal(await served.http.get(path), 404, "not_found")
     response = await served.http.put("/api/threads")
     check_refusal(response, 405, "method_not_allowed")

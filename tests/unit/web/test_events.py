@@ -27,14 +27,16 @@ class Watcher:
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
 
-    async def until(self, kind: str, seconds: float = 10) -> list[dict[str, Any]]:
-        """The events up to the first one of that kind."""
+    async def until(
+        self, kind: str, thread_id: str | None = None, seconds: float = 10
+    ) -> list[dict[str, Any]]:
+        """The events up to the first one of that kind, of that thread when one is named."""
         heard: list[dict[str, Any]] = []
         async with asyncio.timeout(seconds):
             async for line in self._lines:
                 if line.startswith("data: "):
                     heard.append(json.loads(line[6:]))
-                    if heard[-1]["kind"] == kind:
+                    if heard[-1]["kind"] == kind and thread_id in (None, heard[-1]["thread_id"]):
                         return heard
         raise AssertionError(f"the stream ended before {kind}: {heard}")
 
@@ -61,7 +63,7 @@ async def start(http: httpx.AsyncClient, text: str = "[[say x]]") -> str:
 async def test_the_life_of_a_thread_is_told(served: Served) -> None:
     async with watching_as(served.http) as watcher:
         thread_id = await start(served.http)
-        heard = await watcher.until("delivered")
+        heard = await watcher.until("delivered", thread_id)
     told = [event["kind"] for event in heard if event["thread_id"] == thread_id]
     assert told[0] == "message"
     assert {"message", "run", "activity", "delivered"} <= set(told)
@@ -71,8 +73,8 @@ async def test_nobody_hears_of_others_threads(served: Served) -> None:
     cay, dan = await served.as_person("Cay"), await served.as_person("Dan")
     async with watching_as(dan) as dans, watching_as(cay) as cays, watching_as(served.http) as owners:
         foreign = await start(cay)
-        await cays.until("delivered")
-        await owners.until("delivered")
+        await cays.until("delivered", foreign)
+        await owners.until("delivered", foreign)
         own = await start(dan)
         heard = await dans.until("delivered")
         assert {event["thread_id"] for event in heard} == {own}

@@ -1,0 +1,109 @@
+"""What waits, what is new, what is there? The inbox, and what can be done to its rows."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from pizzabot.inbox.excerpts import marked
+from starlette.responses import Response
+
+from pizzabot.errors import Invalid, NotFound
+from pizzabot.inbox.pages import View, search_words
+
+from ..forms import Form
+from .html import page, see_other
+from .visit import Visit
+
+ROWS = 40
+_VIEWS: dict[View, str] = {"action": "Action", "unread": "Unread", "all": "All", "archived": "Archived"}
+_LONGEST_SEARCH = 1000
+_CHANGES: dict[str, dict[str, bool]] = {
+    "archive": {"archived": True},
+    "unarchive": {"archived": False},
+    "read": {"unread": False},
+    "unread": {"unread": True},
+}
+
+
+async def show(visit: Visit) -> Response:
+    """`GET /?view=&q=&cursor=`."""
+    query = visit.request.query_params
+    view: View = next((known for known in _VIEWS if known == query.get("view")), "all")
+    words = query.get("q", "").strip()[:_LONGEST_SEARCH]
+    found = await visit.doors.reports.inbox(
+        visit.person, view, limit=ROWS, cursor=query.get("cursor"), words=words
+    )
+    return await page(
+        visit,
+        "inbox",
+        rows=[_row(row, search_words(words)) for row in found["threads"]],
+        views=[
+            (name, title, found["counts"].get(name), _link(name, words)) for name, title in _VIEWS.items()
+        ],
+        view=view,
+        words=words,
+        here=_link(view, words, query.get("cursor")),
+        first=_link(view, words) if query.get("cursor") else None,
+        older=_link(view, words, found["next_cursor"]) if found["next_cursor"] else None,
+        done=await _done(visit),
+        key=secrets.token_urlsafe(12),
+    )
+
+
+def _link(view: str, words: str, cursor: str | None = None) -> str:
+    said = {"view": view if view != "all" else "", "q": words, "cursor": cursor or ""}
+    wanted = urlencode({name: value for name, value in said.items() if value})
+    return f"/?{wanted}" if wanted else "/"
+
+
+def _row(row: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """A thread as a row: its title and text in pieces, those that were searched for marked."""
+    hit = row.get("hit") or {}
+    link = f"/threads/{row['id']}"
+    if hit.get("message_id"):
+        link += f"?before={int(hit['message_id']) + 1}#m{hit['message_id']}"
+    return row | {
+        "link": link,
+        "title_pieces": marked(row["title"], words),
+        "text_pieces": marked(hit.get("excerpt") or row["last_message"], words),
+    }
+
+
+async def _done(visit: Visit) -> dict[str, Any] | None:
+    """What the last form changed, to be told with a way back."""
+    query = visit.request.query_params
+    word, thread_id = query.get("done"), query.get("thread", "")
+    if word == "delete":
+        return {"word": word}
+    if word not in _CHANGES:
+        return None
+    try:
+        thread = await visit.doors.thread(thread_id, visit.person)
+    except NotFound:
+        return None
+    return {"word": word, "thread": thread}
+
+
+async def change(visit: Visit, form: Form) -> Response:
+    """`POST /inbox`: archive, unarchive, read or unread names a thread; `back` the page it was sent from."""
+    asked = [name for name in _CHANGES if name in form.texts]
+    if len(asked) != 1:
+        raise Invalid("The form says nothing that can be done; go back and press a button there.")
+    word = asked[0]
+    thread_id = form.texts[word]
+    changed = _CHANGES[word]
+    await visit.doors.change_thread(
+        thread_id, visit.person, archived=changed.get("archived"), unread=changed.get("unread")
+    )
+    return see_other(back_to(form.texts.get("back", ""), done=word, thread=thread_id))
+
+
+def back_to(sent_from: str, **told: str) -> str:
+    """A page of the inbox again, with what was done; anything else that is named leads to the first page."""
+    path, _, query = sent_from.partition("?")
+    if path != "/":
+        query = ""
+    kept = {name: values[0] for name, values in parse_qs(query).items() if name in ("view", "q", "cursor")}
+    return "/?" + urlencode(kept | told)
