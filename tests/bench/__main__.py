@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from typing import Any
 
 import httpx
 
-from tests.bench import checkpoints
+from pizzabot.home import Home
+from tests.bench import checkpoints, history
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_file, write_home
 from tests.lab.kill import Server
@@ -285,6 +287,66 @@ def growth(home: Path) -> list[Row]:
     return rows
 
 
+def pages(home: Home) -> list[Row]:
+    """What a browser waits for, as one person among a hundred thousand threads."""
+    thread_id = history.fill(home, 100_000, 2_000)
+    wanted = {
+        "inbox of 100,000 threads": "/",
+        "inbox, unread": "/?view=unread",
+        "inbox, Action": "/?view=action",
+        "inbox, search for two words": "/?q=budget+number",
+        "inbox, deep in the past": f"/?cursor={1_770_000_000_000_000}.{thread_id}",
+        "thread with 2,000 messages": f"/threads/{thread_id}",
+        "thread with 2,000 messages, earlier ones": f"/threads/{thread_id}?before=301000",
+    }
+    rows = []
+    with served(home.path) as (_, api, _):
+        until_idle(api, ask(api, "[[say warm]]"))
+        for person in ("Ada", "Cay"):
+            browser = logged_in(api, person)
+            for what, path in wanted.items():
+                if person == "Ada" or path.startswith("/?") or path == "/":
+                    took, bytes_ = page_time(browser, path)
+                    rows.append(Row(f"{what} ({person})", ms(took), f"{bytes_ / 1000:.0f} KB", "", "< 50 ms"))
+            if person == "Ada":
+                rows.append(whole_size(browser))
+            browser.close()
+    return rows
+
+
+def logged_in(api: httpx.Client, person: str) -> httpx.Client:
+    """A browser with that person's session."""
+    url = api.post("/api/login-links", json={"person": person}).json()["url"]
+    browser = httpx.Client(base_url=api.base_url, timeout=60, trust_env=False)
+    code, form = url.partition("code=")[2], browser.get(url).text
+    csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', form)
+    assert csrf is not None
+    entered = browser.post("/login", data={"code": code, "csrf": csrf[1]})
+    assert entered.status_code == 303, entered.text
+    return browser
+
+
+def page_time(browser: httpx.Client, path: str) -> tuple[float, int]:
+    """The median seconds of a page, and its bytes."""
+    took = []
+    for _ in range(15):
+        began = time.perf_counter()
+        answer = browser.get(path)
+        took.append(time.perf_counter() - began)
+        assert answer.status_code == 200, (path, answer.status_code)
+    return statistics.median(took), len(answer.content)
+
+
+def whole_size(browser: httpx.Client) -> Row:
+    """The inbox with everything that it loads, not compressed."""
+    page = browser.get("/").text
+    found = {"html": len(page.encode())}
+    for name in re.findall(r'"(/static/[^"]+)"', page):
+        found[name.partition("?")[0].rpartition(".")[2]] = len(browser.get(name).content)
+    parts = ", ".join(f"{kind} {count / 1000:.0f}" for kind, count in found.items())
+    return Row("inbox: HTML, CSS, JS and icon", f"{sum(found.values()) / 1000:.0f} KB", parts, "", "< 60 KB")
+
+
 def size(home: Path) -> int:
     """Bytes of the databases, the log files of SQLite included."""
     return sum(path.stat().st_size for path in home.glob("*.sqlite*"))
@@ -318,6 +380,7 @@ def main() -> None:
         print(
             table("One long thread, 2 x 1 KB per turn", growth(write_home(root / "growth", model.url).path))
         )
+        print(table("Pages, over HTTP", pages(write_home(root / "pages", model.url))))
     print("\nCheckpoints\n")
     print(checkpoints.table(asyncio.run(checkpoints.rows())))
 

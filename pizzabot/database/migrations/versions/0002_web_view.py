@@ -1,4 +1,4 @@
-"""Logging in: one-time codes, and the sessions that they open. What a thread cost is found by an index."""
+"""What the web view needs: logging in, what a thread cost, and counts that read no more than they count."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
+
+_NEWEST_FIRST = [sa.text("last_activity_at DESC"), sa.text("id DESC")]
 
 
 def upgrade() -> None:
@@ -25,3 +27,12 @@ def upgrade() -> None:
     )
     op.create_index("ix_sessions_person", "sessions", ["person"])
     op.create_index("ix_usage_thread_id", "usage", ["thread_id"])
+    _again("threads_unread", "archived != 1 AND unread = 1", "archived != true AND unread = true")
+    _again("threads_action", "archived != 1 AND action_count > 0", "archived != true AND action_count > 0")
+
+
+def _again(name: str, sqlite: str, postgresql: str) -> None:
+    op.drop_index(name, "threads")
+    op.create_index(
+        name, "threads", _NEWEST_FIRST, sqlite_where=sa.text(sqlite), postgresql_where=sa.text(postgresql)
+    )
