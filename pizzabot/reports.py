@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _Rows = Sequence[Mapping[str, Any]]
+_PENDING_SHOWN, _PENDING_OF_THREAD = 500, 5
 
 
 class Skills(Protocol):
@@ -68,15 +69,23 @@ class Reports:
     async def inbox(
         self, person: Person, view: pages.View, *, limit: int, cursor: str | None, words: str
     ) -> dict[str, Any]:
-        """One page: `{"threads": […], "counts": {…}, "next_cursor"}`; in a search, threads have a `hit`."""
+        """One page: `{"threads": […], "counts": {…}, "next_cursor"}`.
 
-        def read(connection: sa.Connection) -> tuple[pages.Page, dict[str, int]]:
+        In a search, threads have a `hit`; in the view Action, `pending`, the first actions that wait there.
+        """
+
+        def read(connection: sa.Connection) -> tuple[pages.Page, dict[str, int], list[tuple[str, str, str]]]:
             page = pages.page(connection, person, view, limit=limit, cursor=cursor, words=words)
-            return page, pages.counts(connection, person)
+            asked = [thread.id for thread in page.threads] if view == "action" else []
+            pending = actions.pending_in(connection, asked, limit=_PENDING_SHOWN) if asked else []
+            return page, pages.counts(connection, person), pending
 
-        page, counts = await self._database.read(read)
+        page, counts, pending = await self._database.read(read)
         shown = [thread_row(thread) for thread in page.threads]
         for row in shown:
+            if view == "action":
+                waiting = [{"id": i, "title": title} for thread, i, title in pending if thread == row["id"]]
+                row["pending"] = waiting[:_PENDING_OF_THREAD]
             if hit := page.hits.get(row["id"]):
                 # A title stands in the row already, and is no message of the thread.
                 told = hit.role != "title"

@@ -195,6 +195,15 @@ def of_thread(
     return [_action(row) for row in connection.execute(query)]
 
 
+def pending_in(
+    connection: sa.Connection, thread_ids: Collection[str], *, limit: int
+) -> list[tuple[str, str, str]]:
+    """What waits in these threads, oldest first: thread, action and title."""
+    query = sa.select(actions.c.thread_id, actions.c.id, actions.c.title)
+    waiting = query.where(ACTION_PENDING, actions.c.thread_id.in_(thread_ids))
+    return [tuple(row) for row in connection.execute(waiting.order_by(actions.c.id).limit(limit))]
+
+
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     """The answers to "may this run go on?"."""
     query = sa.select(actions).where(actions.c.run_id == run_id, actions.c.kind == ActionKind.LIMIT)
