@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from pizzabot.approvals import decide as approvals
 from pizzabot.clock import Clock
-from pizzabot.database.connection import Database
+from pizzabot.database.connection import Database, write_now
 from pizzabot.engine import control, switches
 from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
 from pizzabot.events import Events
@@ -123,7 +123,13 @@ class Doors:
             known = await self._database.read(lambda c: intake.known(c, key))
             if known is not None:
                 return known
-        files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
+        try:
+            files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
+        except OSError as error:
+            logger.exception("a file was not stored")
+            raise Unavailable(
+                f"The files cannot be stored ({error.strerror}). Send it again later."
+            ) from error
         allowance = self._engine.endings.allowance
         now = self.clock.now()
         accepted = await self._write(
@@ -136,13 +142,7 @@ class Doors:
         return accepted
 
     async def _write(self, work: Callable[[sa.Connection], T]) -> T:
-        try:
-            return await self._database.write(work)
-        except sa.exc.OperationalError as error:
-            logger.exception("nothing was stored")
-            raise Unavailable(
-                "Nothing was stored: the disk is full or the database cannot be written. Send it again later."
-            ) from error
+        return await write_now(self._database, work)
 
     def _person(self, name: str) -> Person:
         person = self.people.by_name(name)
@@ -167,7 +167,7 @@ class Doors:
     async def reopen(self, action_id: str, person: Person, via: str) -> Action:
         """Make an expired action pending again."""
         now = self.clock.now()
-        action = await self._write(lambda c: approvals.reopen(c, action_id, person, via, now))
+        action = await self._write(lambda c: approvals.reopen(c, action_id, person, via, now, self.people))
         self._action_changed(action)
         return action
 

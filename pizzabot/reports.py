@@ -22,7 +22,7 @@ from pizzabot.database.connection import Database
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import Action, ActionState, ChannelState
 from pizzabot.outbox import store as outbox
-from pizzabot.people import Person, administer, may_administer, may_decide
+from pizzabot.people import People, Person, administer, may_administer
 
 if TYPE_CHECKING:
     from pizzabot.agent.context import RunContext
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _Rows = Sequence[Mapping[str, Any]]
 _PENDING_SHOWN, _PENDING_OF_THREAD = 500, 5
+_STEPS_SHOWN = 200  # of one run, on a page of a thread
 
 
 class Skills(Protocol):
@@ -58,11 +59,13 @@ class Reports:
         clock: Clock,
         settings: Settings,
         skills: Skills,
+        people: People,
         channels: Mapping[str, Channel],
         context_of: Callable[[str], RunContext | None],
     ) -> None:
         self._database, self._clock, self._settings = database, clock, settings
-        self._skills, self._channels, self._context_of = skills, channels, context_of
+        self._skills, self._people, self._channels = skills, people, channels
+        self._context_of = context_of
 
     # -- inbox -------------------------------------------------------------------------------------------
 
@@ -118,11 +121,11 @@ class Reports:
                 shown = threads.Window(tuple(threads.messages_of(connection, thread_id)))
             else:
                 shown = threads.window(connection, thread_id, limit=limit, before=before, after=after)
-            return thread_row(thread) | _content(connection, thread, person, shown, whole=limit is None)
+            return thread_row(thread) | self._content(connection, thread, person, shown, whole=limit is None)
 
         found = await self._database.read(read)
         running = self._context_of(thread_id)
-        if found is not None and running is not None:
+        if found is not None and running is not None and running.run.id in {r["id"] for r in found["runs"]}:
             found["activity"] += [
                 live.to_json() | {"run_id": running.run.id, "at": None} for live in running.live
             ]
@@ -137,7 +140,10 @@ class Reports:
             visible = pages.visible_to(person)
             found = actions.page(connection, state=state, visible=visible, limit=limit, before=before)
             owners = {i: t.owner for i in {a.thread_id for a in found} if (t := threads.get(connection, i))}
-            return [action_row(action, person, owners.get(action.thread_id, "")) for action in found]
+            return [
+                action_row(action, may_decide=self._decides(person, action, owners.get(action.thread_id, "")))
+                for action in found
+            ]
 
         return await self._database.read(read)
 
@@ -146,9 +152,47 @@ class Reports:
 
         def read(connection: sa.Connection) -> dict[str, Any]:
             action, thread = decide.seen_action(connection, action_id, person)
-            return action_row(action, person, thread.owner)
+            return action_row(action, may_decide=self._decides(person, action, thread.owner))
 
         return await self._database.read(read)
+
+    def _content(
+        self,
+        connection: sa.Connection,
+        thread: threads.Thread,
+        person: Person,
+        shown: threads.Window,
+        *,
+        whole: bool,
+    ) -> dict[str, Any]:
+        """What stands in a thread as far as it is shown: messages, and what was done for them."""
+        run_ids = None if whole else _runs_shown(connection, thread.id, shown)
+        done = (
+            runs.of_thread(connection, thread.id) if run_ids is None else runs.with_ids(connection, run_ids)
+        )
+        files = _files(connection, thread.id, shown)
+        spent = activity.usage_of_runs(connection, thread.id, run_ids)
+        steps = activity.counts_of_runs(connection, thread.id, run_ids)
+        acted = (
+            activity.of_thread(connection, thread.id)
+            if run_ids is None
+            else activity.of_runs(connection, thread.id, run_ids, each=_STEPS_SHOWN)
+        )
+        return {
+            "messages": [_message(m, files.get(m.seq, [])) for m in shown.messages],
+            "has_older": shown.has_older,
+            "has_newer": shown.has_newer,
+            "actions": [
+                action_row(action, may_decide=self._decides(person, action, thread.owner))
+                for action in actions.of_thread(connection, thread.id, run_ids)
+            ],
+            "runs": [_run(run, spent.get(run.id)) | {"steps": steps.get(run.id, 0)} for run in done],
+            "activity": [row | {"at": iso(row["at"])} for row in acted],
+            "usage": activity.usage_of_thread(connection, thread.id),
+        }
+
+    def _decides(self, person: Person, action: Action, thread_owner: str) -> bool:
+        return self._people.decides(person, action.approvers, thread_owner)
 
     # -- the house ---------------------------------------------------------------------------------------
 
@@ -238,38 +282,22 @@ class Reports:
         }
 
 
-def _content(
-    connection: sa.Connection, thread: threads.Thread, person: Person, shown: threads.Window, *, whole: bool
-) -> dict[str, Any]:
-    """What stands in a thread as far as it is shown: messages, and what was done for them."""
-    files: dict[int, list[dict[str, Any]]] = {}
+def _runs_shown(connection: sa.Connection, thread_id: str, shown: threads.Window) -> set[str]:
+    """The runs of some messages; with the newest ones also the newest run, which may say nothing yet."""
+    found = {message.run_id for message in shown.messages if message.run_id is not None}
+    newest = runs.newest(connection, thread_id) if not shown.has_newer else None
+    return found | ({newest.id} if newest is not None else set())
+
+
+def _files(
+    connection: sa.Connection, thread_id: str, shown: threads.Window
+) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
     if shown.messages:
         first, last = shown.messages[0].seq, shown.messages[-1].seq
-        for row in threads.attachments_within(connection, thread.id, first, last):
-            files.setdefault(row.message_seq, []).append(_attachment(row))
-    if whole:
-        of_messages, run_ids = runs.of_thread(connection, thread.id), None
-    else:
-        run_ids = {m.run_id for m in shown.messages if m.run_id is not None}
-        newest = runs.newest(connection, thread.id) if not shown.has_newer else None
-        if newest is not None:
-            run_ids.add(newest.id)
-        of_messages = runs.with_ids(connection, run_ids)
-    spent = activity.usage_of_runs(connection, thread.id, run_ids)
-    return {
-        "messages": [_message(m, files.get(m.seq, [])) for m in shown.messages],
-        "has_older": shown.has_older,
-        "has_newer": shown.has_newer,
-        "actions": [
-            action_row(action, person, thread.owner)
-            for action in actions.of_thread(connection, thread.id, run_ids)
-        ],
-        "runs": [_run(run, spent.get(run.id)) for run in of_messages],
-        "activity": [
-            row | {"at": iso(row["at"])} for row in activity.of_thread(connection, thread.id, run_ids)
-        ],
-        "usage": activity.usage_of_thread(connection, thread.id),
-    }
+        for row in threads.attachments_within(connection, thread_id, first, last):
+            found.setdefault(row.message_seq, []).append(_attachment(row))
+    return found
 
 
 def thread_row(thread: threads.Thread) -> dict[str, Any]:
@@ -289,7 +317,7 @@ def thread_row(thread: threads.Thread) -> dict[str, Any]:
     }
 
 
-def action_row(action: Action, person: Person, thread_owner: str) -> dict[str, Any]:
+def action_row(action: Action, *, may_decide: bool) -> dict[str, Any]:
     """An action as the API shows it; `may_decide` is about the person who asks."""
     row: dict[str, Any] = {
         "id": action.id,
@@ -305,7 +333,7 @@ def action_row(action: Action, person: Person, thread_owner: str) -> dict[str, A
         "args_schema": action.args_schema,
         "allowed_decisions": [str(verdict) for verdict in action.allowed_decisions],
         "approvers": list(action.approvers),
-        "may_decide": may_decide(person, frozenset(action.approvers), thread_owner),
+        "may_decide": may_decide,
         "digest": action.digest,
         "state": str(action.state),
         "created_at": iso(action.created_at),

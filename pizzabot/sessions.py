@@ -7,20 +7,25 @@ Of codes and of sessions only hashes are stored: who reads the database can log 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
 from pizzabot import audit
 from pizzabot.clock import Clock
-from pizzabot.database.connection import Database
+from pizzabot.database.connection import Database, write_now
 from pizzabot.database.schema import login_codes, sessions
 from pizzabot.errors import Forbidden, NotFound, Refused
 from pizzabot.people import People, Person, may_administer
 
+logger = logging.getLogger(__name__)
 CODE_LIFE = timedelta(minutes=10)
 IDLE_LIFE = timedelta(days=14)
 LONGEST_LIFE = timedelta(days=90)
@@ -47,8 +52,11 @@ class LoginCode:
 class Sessions:
     """The sessions of one installation."""
 
-    def __init__(self, database: Database, clock: Clock, people: People) -> None:
-        self._database, self._clock, self._people = database, clock, people
+    def __init__(
+        self, database: Database, clock: Clock, people: People, ended: Callable[[], None] = lambda: None
+    ) -> None:
+        self._database, self._clock, self._people, self._ended = database, clock, people, ended
+        self._noting: set[asyncio.Task[Any]] = set()
 
     async def issue_code(self, name: str, by: Person, via: str) -> LoginCode:
         """A fresh code for that person.
@@ -68,13 +76,13 @@ class Sessions:
 
         def work(connection: sa.Connection) -> None:
             _forget_old(connection, now)
-            row = {"hash": _hash(code), "person": issued.person, "expires_at": issued.expires_at}
+            row = {"hash": _hash(code), "person": _stored(person), "expires_at": issued.expires_at}
             connection.execute(sa.insert(login_codes).values(row))
             audit.append(
                 connection, now, actor=by.name, via=via, event="login.offered", subject=issued.person
             )
 
-        await self._database.write(work)
+        await write_now(self._database, work)
         return issued
 
     async def log_in(self, code: str, via: str) -> str:
@@ -92,12 +100,12 @@ class Sessions:
             person = self._people.by_name(name) if name is not None else None
             if person is None:
                 return False
-            row = {"hash": _hash(secret), "person": person.name, "created_at": now, "seen_at": now}
+            row = {"hash": _hash(secret), "person": _stored(person), "created_at": now, "seen_at": now}
             connection.execute(sa.insert(sessions).values(row))
             audit.append(connection, now, actor=person.name, via=via, event="login", subject=person.name)
             return True
 
-        if not await self._database.write(work):
+        if not await write_now(self._database, work):
             raise CodeNotValid(
                 "This login code was used already, is older than ten minutes, or never was one."
             )
@@ -112,35 +120,62 @@ class Sessions:
         if row is None or now >= min(row.seen_at + IDLE_LIFE, row.created_at + LONGEST_LIFE):
             return None
         if now - row.seen_at >= _SEEN_STEP:
-            seen = sa.update(sessions).where(sessions.c.hash == key).values(seen_at=now)
-            await self._database.write(lambda c: c.execute(seen))
+            self._note_use(key, now)
         return self._people.by_name(row.person)
+
+    def _note_use(self, key: str, now: datetime) -> None:
+        """Write the use down, without letting anybody wait for it or fail with it."""
+        seen = sa.update(sessions).where(sessions.c.hash == key).values(seen_at=now)
+        noting = asyncio.create_task(self._database.write(lambda c: c.execute(seen)), name="session seen")
+        self._noting.add(noting)
+        noting.add_done_callback(self._noted)
+
+    def _noted(self, noting: asyncio.Task[Any]) -> None:
+        self._noting.discard(noting)
+        if not noting.cancelled() and (error := noting.exception()) is not None:
+            logger.warning("the use of a session was not written down: %s", error)
+
+    async def person_for(self, code: str) -> Person | None:
+        """Whom a code would log in; using nothing up."""
+        now = self._clock.now()
+        valid = sa.select(login_codes.c.person).where(
+            login_codes.c.hash == _hash(code), login_codes.c.expires_at > now
+        )
+        name = await self._database.read(lambda c: c.execute(valid).scalar())
+        return self._people.by_name(name) if name is not None else None
 
     async def log_out(self, secret: str, via: str) -> None:
         """End one session."""
-        await self._end(sessions.c.hash == _hash(secret), via)
+        await self._end(sa.delete(sessions).where(sessions.c.hash == _hash(secret)), via)
 
     async def log_out_everywhere(self, person: Person, via: str) -> None:
-        """End every session of a person."""
-        await self._end(sessions.c.person == person.name, via)
+        """End every session of a person, and void every link that could open one."""
+        codes = sa.delete(login_codes).where(login_codes.c.person == _stored(person))
+        await self._end(sa.delete(sessions).where(sessions.c.person == _stored(person)), via, codes)
 
-    async def _end(self, which: sa.ColumnElement[bool], via: str) -> None:
+    async def _end(self, which: sa.Delete, via: str, *voided: sa.Delete) -> None:
         now = self._clock.now()
 
         def work(connection: sa.Connection) -> None:
-            ended = connection.execute(
-                sa.delete(sessions).where(which).returning(sessions.c.person)
-            ).scalars()
-            for name in ended.all():
+            for codes in voided:
+                connection.execute(codes)
+            for stored in connection.execute(which.returning(sessions.c.person)).scalars().all():
+                name = person.name if (person := self._people.by_name(stored)) is not None else stored
                 audit.append(connection, now, actor=name, via=via, event="logout", subject=name)
 
-        await self._database.write(work)
+        await write_now(self._database, work)
+        self._ended()
 
 
 def _forget_old(connection: sa.Connection, now: datetime) -> None:
     connection.execute(sa.delete(login_codes).where(login_codes.c.expires_at <= now))
     unused = sessions.c.seen_at <= now - IDLE_LIFE
     connection.execute(sa.delete(sessions).where(sa.or_(unused, sessions.c.created_at <= now - LONGEST_LIFE)))
+
+
+def _stored(person: Person) -> str:
+    """The name as rows have it: the settings may spell it in another case one day."""
+    return person.name.casefold()
 
 
 def _hash(secret: str) -> str:

@@ -10,9 +10,15 @@ import unicodedata
 
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
-# Format characters that join letters and emoji; without them whole scripts fall apart. They move nothing.
-_JOINERS = "\u200c\u200d"
+# Characters that join letters and choose the look of an emoji; without them whole scripts fall apart. They
+# move nothing.
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 _HIDING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+# Letters and marks by their category that show nothing: default-ignorable code points (Unicode, DerivedCore-
+# Properties) and two that are blank by design.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def is_storable(text: str) -> bool:
@@ -38,8 +44,24 @@ def visible(text: str, *, body: bool = False) -> str:
     return "".join(c if c in kept or not _hides(c) else _written_out(c) for c in text)
 
 
+def exact(text: str) -> str:
+    """`text` with whatever could be taken for nothing or for a space written out: for arguments."""
+    seen = visible(text, body=True)
+    if seen.isascii():
+        return seen
+    before = " " + seen
+    return "".join(_written_out(c) if _is_nothing(c, b) else c for c, b in zip(seen, before, strict=False))
+
+
+def _is_nothing(character: str, before: str) -> bool:
+    """An odd space, or a joiner where there is nothing to join: behind a plain letter or sign."""
+    if character in _JOINERS:
+        return before.isascii() or before in _JOINERS
+    return character != " " and unicodedata.category(character) == "Zs"
+
+
 def _hides(character: str) -> bool:
-    return unicodedata.category(character) in _HIDING
+    return unicodedata.category(character) in _HIDING or _BLANK.match(character) is not None
 
 
 def _written_out(character: str) -> str:

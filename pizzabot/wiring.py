@@ -207,6 +207,7 @@ async def open_runtime(
             clock=clock,
             settings=settings,
             skills=_House(skills, tools),
+            people=people,
             channels=channels,
             context_of=engine.context_of,
         )
@@ -224,7 +225,7 @@ async def open_runtime(
             servers=tools,
             skills=skills,
             reports=reports,
-            sessions=Sessions(database, clock, people),
+            sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
         )
         channels.update(load_channels(doors))

@@ -32,6 +32,7 @@ def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
     app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else
     app.state.closing = closing
     app.state.public_url = public_url(web, port)
+    app.state.names = names
     return app
 
 

@@ -70,6 +70,8 @@ async def _multipart(raw: bytes, headers: Headers) -> Form:
         form = await parser.parse()
     except MultiPartException as error:
         raise BadBody(f"The form cannot be read: {error.message}", code="invalid_form") from error
+    except (UnicodeError, LookupError) as error:  # of the character set that the form names
+        raise BadBody("The form cannot be read; send it in UTF-8.", code="invalid_form") from error
     try:
         items = form.multi_items()
         texts = _once([(name, value) for name, value in items if isinstance(value, str)])

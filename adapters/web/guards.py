@@ -66,6 +66,11 @@ class OwnNames:
         # Without a port the header means the scheme's own one.
         return (o for o in self.origins if port is not None or o[2] == _DEFAULT_PORTS[o[0]])
 
+    def is_https(self, header: str) -> bool:
+        """Whether a Host header of ours is one under which people come over https."""
+        parts = _authority(header)
+        return parts is not None and ("https", parts[0], parts[1] or 443) in self.origins
+
     def is_origin(self, header: str) -> bool:
         """Whether an Origin header is ours; `null` never is."""
         origin = _origin(header)

@@ -4,7 +4,8 @@
     data: {"kind": "run", "thread_id": "…", "data": {"state": "waiting"}}
 
 Kinds: message, thread, run, action, activity, delivered, servers, stopped; `reset` says that some were missed
-and everything shown has to be read anew. A comment every 15 s keeps the line open and finds out who left.
+and everything shown has to be read anew. A comment every 15 s keeps the line open and finds out who left;
+then, and whenever a session ended, the stream asks whether its reader is still known.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         # The reader watches from before the first byte: nothing that happens after it is missed.
-        with self._sight.doors.events.subscribe() as happening:
+        with self._sight.doors.events.subscribe(self._sight.person.name) as happening:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"retry: 2000\n\n", "more_body": True})
             await _first(self._tell(happening, send), _left(receive), self._closing.wait())
@@ -112,7 +113,7 @@ class EventStream(Response):
         # A slow reader holds up only this task; the bus throws away and says `reset`.
         async with aclosing(_with_pauses(happening, self._heartbeat_seconds)) as told:
             async for event in told:
-                if event is None:
+                if event is None or event.kind == "sessions":
                     if not await self._still_known():
                         return
                     await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
@@ -121,17 +122,20 @@ class EventStream(Response):
 
 
 async def _with_pauses(happening: AsyncIterator[Event], seconds: float) -> AsyncGenerator[Event | None, None]:
-    """The events, and None whenever nothing happened for so long."""
+    """The events, and None after every so many seconds, whatever happened meanwhile."""
+    clock = asyncio.get_running_loop().time
     upcoming: asyncio.Future[Event] | None = None
+    due = clock() + seconds
     try:
         while True:
             upcoming = upcoming or asyncio.ensure_future(anext(happening))
-            done, _ = await asyncio.wait([upcoming], timeout=seconds)
-            if not done:
+            await asyncio.wait([upcoming], timeout=max(0.0, due - clock()))
+            if clock() >= due:
+                due = clock() + seconds
                 yield None
-                continue
-            event, upcoming = upcoming.result(), None
-            yield event
+            elif upcoming.done():
+                event, upcoming = upcoming.result(), None
+                yield event
     finally:
         if upcoming is not None:
             upcoming.cancel()

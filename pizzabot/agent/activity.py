@@ -47,32 +47,40 @@ def record(connection: sa.Connection, done: Activity, now: datetime, *, thread_i
     connection.execute(_INSERT, done.to_json() | {"thread_id": thread_id, "run_id": run_id, "at": now})
 
 
-def of_thread(
-    connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None, *, limit: int = 500
+def of_thread(connection: sa.Connection, thread_id: str, *, limit: int = 500) -> list[dict[str, Any]]:
+    """The newest activities of a thread, oldest first."""
+    query = sa.select(activity).where(activity.c.thread_id == thread_id)
+    rows = connection.execute(query.order_by(activity.c.seq.desc()).limit(limit)).all()
+    return [_row(row) for row in reversed(rows)]
+
+
+def of_runs(
+    connection: sa.Connection, thread_id: str, run_ids: Collection[str], *, each: int
 ) -> list[dict[str, Any]]:
-    """The newest activities of a thread, or of some of its runs, oldest first."""
-    query = (
-        sa.select(activity)
-        .where(activity.c.thread_id == thread_id)
-        .order_by(activity.c.seq.desc())
-        .limit(limit)
+    """The newest activities of each of these runs, oldest first."""
+    newest = sa.func.row_number().over(partition_by=activity.c.run_id, order_by=activity.c.seq.desc())
+    ranked = (
+        sa.select(activity, newest.label("rank"))
+        .where(activity.c.thread_id == thread_id, activity.c.run_id.in_(run_ids))
+        .subquery()
     )
+    query = sa.select(ranked).where(ranked.c.rank <= each).order_by(ranked.c.seq)
+    return [_row(row) for row in connection.execute(query)]
+
+
+def counts_of_runs(
+    connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None
+) -> dict[str, int]:
+    """How many activities each run of a thread has, or each of some of its runs."""
+    query = sa.select(activity.c.run_id, sa.func.count()).where(activity.c.thread_id == thread_id)
     if run_ids is not None:
         query = query.where(activity.c.run_id.in_(run_ids))
-    rows = connection.execute(query).all()
-    return [
-        {
-            "run_id": r.run_id,
-            "kind": r.kind,
-            "name": r.name,
-            "outcome": r.outcome,
-            "worker": r.worker,
-            "detail": r.detail,
-            "milliseconds": r.milliseconds,
-            "at": r.at,
-        }
-        for r in reversed(rows)
-    ]
+    return {row[0]: row[1] for row in connection.execute(query.group_by(activity.c.run_id))}
+
+
+def _row(row: Any) -> dict[str, Any]:
+    names = ("run_id", "kind", "name", "outcome", "worker", "detail", "milliseconds", "at")
+    return {name: getattr(row, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

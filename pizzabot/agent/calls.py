@@ -7,7 +7,6 @@ stopped? -> limit reached? pause, or end with what is there when a person said s
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from asyncio import sleep
@@ -25,8 +24,8 @@ from pizzabot.agent import context
 from pizzabot.agent.activity import Activity, Tokens
 from pizzabot.agent.context import OutOfTime, RunContext, RunStopped, milliseconds_since, pause
 from pizzabot.agent.models import classify
+from pizzabot.agent.wording import kept
 from pizzabot.errors import ModelFailed
-from pizzabot.text import is_storable, storable
 
 MAX_TRIES = 6
 FIRST_DELAY_SECONDS = 0.5
@@ -53,8 +52,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         if (name := run.reserve("model_calls")) is not None:
             await pause(run, run.limit_question(name))
         response = await self._try(run, self._prepare(run, request), handler)
-        if not all(is_storable(_all_text(message)) for message in response.result):
-            response = ModelResponse(result=[storable_message(message) for message in response.result])
+        response = ModelResponse(result=[kept(message) for message in response.result])
         if cut(response.result):
             return ModelResponse(result=[with_notice(message) for message in response.result])
         return response
@@ -154,29 +152,6 @@ def tokens_of(messages: Sequence[Any], run: RunContext) -> Tokens:
     given = sum(int(usage["input_tokens"]) for usage in used)
     made = sum(int(usage["output_tokens"]) for usage in used)
     return Tokens(given, made, run.price(run.run.model, given, made))
-
-
-def _all_text(message: Any) -> str:
-    calls = getattr(message, "tool_calls", None)
-    return f"{message.text}{json.dumps(calls, ensure_ascii=False, default=str) if calls else ''}"
-
-
-def storable_message(message: Any) -> Any:
-    """The same answer without what neither checkpoints nor databases can hold."""
-    if not isinstance(message, AIMessage):
-        return message
-    calls = [call | {"args": _storable_json(call["args"])} for call in message.tool_calls]
-    return message.model_copy(update={"content": storable(message.text), "tool_calls": calls})
-
-
-def _storable_json(value: Any) -> Any:
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list):
-        return [_storable_json(item) for item in value]
-    if isinstance(value, dict):
-        return {storable(str(key)): _storable_json(item) for key, item in value.items()}
-    return value
 
 
 def cut(messages: Sequence[Any]) -> bool:

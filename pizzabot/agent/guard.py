@@ -29,6 +29,7 @@ from pizzabot.agent import context, effects
 from pizzabot.agent.activity import Activity, ActivityKind, Outcome
 from pizzabot.agent.context import OPEN, OutOfTime, RunContext, milliseconds_since, pause
 from pizzabot.agent.effects import Effect
+from pizzabot.agent.wording import refusal
 from pizzabot.approvals import arguments
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Gate, SkillWord
@@ -75,6 +76,8 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         run = context.current.get()
         run.check_stop()
         wanted = request.tool_call
+        if (unreadable := refusal(wanted)) is not None:
+            return unreadable
         tool = self._tools.get(wanted["name"])
         key = call_key(str(wanted["id"]))
         if tool is not None:

@@ -21,7 +21,7 @@ from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People, Person, may_administer, may_decide, may_see
+from pizzabot.people import People, Person, may_decide, may_see
 from pizzabot.text import is_storable
 
 _STATE_AFTER = {
@@ -58,17 +58,7 @@ def seen_action(connection: sa.Connection, action_id: str, person: Person) -> tu
 
 
 def _sees(person: Person, thread: threads.Thread, action: Action) -> bool:
-    return may_see(person, thread.owner, _decides(person, action, thread))
-
-
-def _decides(person: Person, action: Action, thread: threads.Thread) -> bool:
-    return may_decide(person, frozenset(action.approvers), thread.owner)
-
-
-def _orphaned(action: Action, person: Person, people: People) -> bool:
-    """Whether all who were named are gone: then an owner decides, or nobody ever could."""
-    named = [people.by_name(name) for name in action.approvers]
-    return bool(named) and not any(named) and may_administer(person)
+    return may_see(person, thread.owner, may_decide(person, frozenset(action.approvers), thread.owner))
 
 
 def decide(
@@ -83,7 +73,7 @@ def decide(
         Invalid: `decision_not_allowed`, or `invalid_args` with `details["errors"]`.
     """
     action, thread = seen_action(connection, decision.action_id, person)
-    permitted = _decides(person, action, thread) or _orphaned(action, person, people)
+    permitted = people.decides(person, action.approvers, thread.owner)
     check(decision, action, permitted=permitted)
     final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
     settled = store.settle(
@@ -197,10 +187,12 @@ def _allow_more(connection: sa.Connection, action: Action) -> None:
     runs.allow_more(connection, run.id, allowance)
 
 
-def reopen(connection: sa.Connection, action_id: str, person: Person, via: str, now: datetime) -> Action:
+def reopen(
+    connection: sa.Connection, action_id: str, person: Person, via: str, now: datetime, people: People
+) -> Action:
     """Make an expired action pending again; for those who may decide it."""
     action, thread = seen_action(connection, action_id, person)
-    if not _decides(person, action, thread):
+    if not people.decides(person, action.approvers, thread.owner):
         raise Forbidden("This is not yours to reopen.", code="not_an_approver")
     opened = store.settle(connection, action_id, [ActionState.EXPIRED], state=ActionState.PENDING)
     if opened is None:

@@ -27,7 +27,7 @@ import sqlalchemy as sa
 import sqlalchemy.orm
 from sqlalchemy import event
 
-from pizzabot.errors import PizzaBotError
+from pizzabot.errors import PizzaBotError, Unavailable
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -86,6 +86,20 @@ def sqlite_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+async def write_now(database: Database, work: Work[T]) -> T:
+    """Store something for somebody who waits.
+
+    Raises Unavailable when nothing was stored: the disk is full, or the database is locked or gone.
+    """
+    try:
+        return await database.write(work)
+    except sa.exc.OperationalError as error:
+        logger.exception("nothing was stored")
+        raise Unavailable(
+            "Nothing was stored: the disk is full or the database cannot be written. Send it again later."
+        ) from error
 
 
 async def write_until_stored(database: Database, work: Work[T], gives_up: Callable[[], bool]) -> T:

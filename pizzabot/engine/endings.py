@@ -22,7 +22,7 @@ from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, OutboundKind, RunState
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People, may_decide
+from pizzabot.people import People
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,7 @@ class Endings:
         if thread is None:
             return
         own = recipients.Place(thread.channel, thread.address, None)
-        named = frozenset(action.approvers)
-        approvers = [person for person in self.people if may_decide(person, named, thread.owner)]
+        approvers = [p for p in self.people if self.people.decides(p, action.approvers, thread.owner)]
         for place in recipients.for_action(own, approvers, self.channels):
             outbox.enqueue(
                 connection,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from pizzabot.doors import Doors
-from pizzabot.errors import Invalid, NotFound
+from pizzabot.errors import Invalid
 from pizzabot.messages import Json
 from pizzabot.people import Person
 
 from .. import body
+from ..ids import is_id, known_id, positive
 from ..refusals import BadBody, UnsupportedMediaType
 from . import parse
 
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LARGE_BYTES = 200_000
 
 
@@ -32,15 +31,12 @@ class Call:
 
     def id(self, name: str, what: str) -> str:
         """An id from the path; what cannot be one is not found, like one that is not there."""
-        value = str(self.request.path_params[name])
-        if _ID.fullmatch(value) is None:
-            raise NotFound(f"There is no such {what}.")
-        return value
+        return known_id(str(self.request.path_params[name]), what)
 
     def id_query(self, name: str) -> str | None:
         """An optional id of the query."""
         value = self.request.query_params.get(name)
-        if value is not None and _ID.fullmatch(value) is None:
+        if value is not None and not is_id(value):
             raise Invalid(f'"{name}" is not an id; send one that this API gave.', code="invalid_query")
         return value
 
@@ -49,9 +45,10 @@ class Call:
         text = self.request.query_params.get(name)
         if text is None:
             return default
-        if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text) > 0):
+        number = positive(text)
+        if number is None:
             raise Invalid(f'"{name}" is not a number from 1 to {most}.', code="invalid_query")
-        return min(int(text), most)
+        return min(number, most)
 
     async def json(self, *, limit_bytes: int = body.JSON_BYTES, empty: Json = None) -> Json:
         """The body as JSON; with `empty`, a body that is not there means that.

@@ -31,7 +31,8 @@ async def me(call: Call) -> Response:
 async def login_link(call: Call) -> Response:
     """`POST /api/login-links` `{"person"?}`: 201, a URL that logs one person in, once, for ten minutes."""
     wanted = parse.login_link(await call.json(empty={}))
-    issued = await call.doors.sessions.issue_code(wanted or call.person.name, call.person, call.via)
+    name = call.person.name if wanted is None else wanted
+    issued = await call.doors.sessions.issue_code(name, call.person, call.via)
     url = f"{call.request.app.state.public_url}/login?code={issued.code}"
     return answer({"person": issued.person, "url": url, "expires_at": issued.expires_at.isoformat()}, 201)
 

@@ -8,21 +8,26 @@ when none was. The digest of what was shown goes along.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
-from pizzabot.errors import Conflict, Invalid
-from pizzabot.messages import Decision, Verdict
+from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
+from pizzabot.messages import ActionState, Decision, Verdict
+from pizzabot.text import exact
 
 from ..forms import Form
 from .html import page, see_other
 from .visit import VIA, Visit, local_path
 
-# A card in a thread shows so many characters of arguments; on more of them it only leads to the form.
+# A card in a thread shows so much of arguments; with more of them it only leads to the form.
 _CARD_CHARACTERS = 2000
+_CARD_LINES = 30
+_ONE_LINE = 80
 _LABELS = {
     Verdict.APPROVE: "Approve",
     Verdict.EDIT: "Approve edited",
@@ -34,11 +39,46 @@ _LABELS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An argument to be read: nothing cut, nothing unseen, and a text never looks like another value."""
+
+    name: str
+    text: str
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.text) > _ONE_LINE or "\n" in self.text
+
+
+def shown(field: Field) -> Shown:
+    """A proposed argument as it is read."""
+    value = field.value
+    if isinstance(value, list) and field.kind is FieldKind.LIST and all(map(_is_plain, value)):
+        return Shown(field.name, exact("\n".join(value)))
+    if _is_plain(value):
+        return Shown(field.name, exact(value))
+    text = json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
+    return Shown(field.name, exact(text))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a text that needs no quotes: it reads like no other JSON and does not hide its ends."""
+    if not isinstance(value, str) or value != value.strip(" \t") or value[:1] in ("", '"', "[", "{"):
+        return False
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
 def card(action: Mapping[str, Any]) -> dict[str, Any]:
     """An action as a thread shows it, and whether it is short enough to be decided there."""
-    shown = fields(action["args_schema"], action["args"])
-    length = sum(len(field.name) + len(field.text) for field in shown)
-    return {**action, "fields": [f for f in shown if f.given], "is_short": length <= _CARD_CHARACTERS}
+    args = [shown(field) for field in fields(action["args_schema"], action["args"]) if field.given]
+    length = sum(len(arg.name) + len(arg.text) for arg in args)
+    lines = sum(1 + arg.text.count("\n") for arg in args)
+    return {**action, "shown": args, "is_short": length <= _CARD_CHARACTERS and lines <= _CARD_LINES}
 
 
 async def show(visit: Visit) -> Response:
@@ -54,8 +94,8 @@ async def _form(
     visit: Visit,
     action: Mapping[str, Any],
     status: int = 200,
-    *,
     problem: str | None = None,
+    *,
     filled: Filled | None = None,
     typed: Mapping[str, str] | None = None,
     said: Mapping[str, str] | None = None,
@@ -69,37 +109,28 @@ async def _form(
         action=action,
         thread=thread,
         fields=proposed,
+        shown=[shown(field) for field in proposed if field.given],
         ran=_what_ran(proposed, action),
         allowed=[Verdict(word) for word in action["allowed_decisions"]],
         labels=_LABELS,
         is_checkbox=is_checkbox,
         problem=problem,
         errors=filled.errors if filled else {},
-        changed=filled.changed if filled else (),
         typed=typed or {},
         said=said or {},
     )
 
 
-def _what_ran(proposed: tuple[Field, ...], action: Mapping[str, Any]) -> list[tuple[Field, Field | None]]:
-    """Each argument as it was proposed, and beside it as it ran when that is something else."""
+def _what_ran(
+    proposed: tuple[Field, ...], action: Mapping[str, Any]
+) -> list[tuple[Shown | None, Shown | None]]:
+    """Each argument as it was proposed and as it ran; None where it was not given."""
+    before = {field.name: shown(field) for field in proposed if field.given}
     final = action.get("final_args")
     if final is None:
-        return [(field, None) for field in proposed if field.given]
-    ran = {field.name: field for field in fields(action["args_schema"], final)}
-    pairs = [(field, ran.get(field.name)) for field in proposed]
-    known = {field.name for field in proposed}
-    pairs += [(field, field) for name, field in ran.items() if name not in known]
-    return [
-        (before, after if after is not None and _differs(before, after) else None)
-        for before, after in pairs
-        if before.given or (after is not None and after.given)
-    ]
-
-
-def _differs(before: Field, after: Field) -> bool:
-    shown, ran = ((field.kind, field.text, field.given) for field in (before, after))
-    return before is after or shown != ran
+        return [(argument, argument) for argument in before.values()]
+    after = {field.name: shown(field) for field in fields(action["args_schema"], final) if field.given}
+    return [(before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))]
 
 
 async def decide(visit: Visit, form: Form) -> Response:
@@ -109,13 +140,14 @@ async def decide(visit: Visit, form: Form) -> Response:
     proposed = fields(action["args_schema"], action["args"])
     typed = _typed(proposed, said)
     filled = fill(proposed, typed)
-    try:
-        verdict = Verdict(said.get("decision", ""))
-    except ValueError:
-        return await _form(visit, action, 422, problem="Press one of the buttons.", typed=typed, said=said)
+    word = said.get("decision", "")
+    verdict = Verdict(word) if word in list(Verdict) else None
     problem = _contradiction(verdict, filled, _touched(proposed, typed), action)
-    if problem is not None:
+    # A late word, or one that does not count, learns that first, whatever else is wrong with it.
+    if problem is not None and action["state"] == ActionState.PENDING and action["may_decide"]:
         return await _form(visit, action, 422, problem=problem, filled=filled, typed=typed, said=said)
+    if verdict is None:
+        return await _form(visit, action, *_unheard(action))
     try:
         await visit.doors.decide(
             Decision(
@@ -132,7 +164,7 @@ async def decide(visit: Visit, form: Form) -> Response:
     except Conflict as error:
         # What was typed is for something that is no more; what is now is shown.
         return await _form(visit, await _action(visit), error.status, problem=str(error))
-    except Invalid as error:
+    except (Invalid, Unavailable) as error:
         wrong = Filled(filled.args, filled.changed, _by_field(error, proposed))
         return await _form(
             visit, action, error.status, problem=str(error), filled=wrong, typed=typed, said=said
@@ -147,7 +179,8 @@ def _typed(proposed: tuple[Field, ...], said: Mapping[str, str]) -> dict[str, st
     sent = {field.name: said.get(f"arg.{number}") for number, field in enumerate(proposed)}
     # A checkbox that is not ticked is not sent.
     boxes = {field.name: "false" for field in proposed if is_checkbox(field)}
-    return boxes | {name: text for name, text in sent.items() if text is not None}
+    # Browsers send line breaks in their own way.
+    return boxes | {n: _lines(t) for n, t in sent.items() if t is not None}
 
 
 def is_checkbox(field: Field) -> bool:
@@ -156,16 +189,20 @@ def is_checkbox(field: Field) -> bool:
 
 
 def _touched(proposed: tuple[Field, ...], typed: Mapping[str, str]) -> bool:
-    """Whether somebody typed something, however it reads; browsers send line breaks in their own way."""
-
-    def plain(text: str) -> str:
-        return text.replace("\r\n", "\n").replace("\r", "\n")
-
-    return any(plain(typed.get(field.name, field.text)) != plain(field.text) for field in proposed)
+    """Whether somebody typed something, however it reads."""
+    return any(_lines(typed.get(field.name, field.text)) != _lines(field.text) for field in proposed)
 
 
-def _contradiction(verdict: Verdict, filled: Filled, touched: bool, action: Mapping[str, Any]) -> str | None:
-    """What is said twice and differently."""
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _contradiction(
+    verdict: Verdict | None, filled: Filled, touched: bool, action: Mapping[str, Any]
+) -> str | None:
+    """What is said twice and differently, or not at all."""
+    if verdict is None:
+        return "Press one of the buttons."
     if verdict is Verdict.APPROVE and touched:
         return (
             "Some values were changed. Press Approve edited to use them, "
@@ -178,11 +215,19 @@ def _contradiction(verdict: Verdict, filled: Filled, touched: bool, action: Mapp
     return None
 
 
+def _unheard(action: Mapping[str, Any]) -> tuple[int, str]:
+    """The status and the words for somebody whose word no longer counts, or never did."""
+    if action["state"] == ActionState.PENDING:
+        return 403, "This is not yours to decide."
+    by = f" by {action['decided_by']} in {action['decided_via']}" if action.get("decided_by") else ""
+    return 409, f"Already {action['state']}{by}."
+
+
 def _text(sent: str | None) -> str | None:
-    return (sent or "").replace("\r\n", "\n").strip() or None
+    return _lines(sent or "").strip() or None
 
 
-def _by_field(error: Invalid, proposed: tuple[Field, ...]) -> dict[str, str]:
+def _by_field(error: Refused, proposed: tuple[Field, ...]) -> dict[str, str]:
     """The problems of a refusal, each at the argument that its JSON pointer begins with."""
     known = {field.name for field in proposed}
     found: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from functools import cache
@@ -13,10 +14,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pizzabot.errors import NotFound
 from pizzabot.rendering import html_templates, read_file
-from pizzabot.text import visible
+from pizzabot.text import exact, visible
 
 from . import times
-from .markdown import markup
+from .markdown import markup, plain
 from .visit import Visit
 
 # Nothing from elsewhere, nothing inline, in no frame, and forms that only we receive.
@@ -36,7 +37,9 @@ def _templates() -> Environment:
     environment = html_templates(
         {
             "markup": markup,
+            "plain": plain,
             "visible": visible,
+            "exact": exact,
             "took": times.took,
             "size": times.size,
             "money": times.money,
@@ -70,11 +73,9 @@ def bare(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 async def page(visit: Visit, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page of the house, for the person who visits it."""
     stopped = await visit.doors.reports.stopped()
-    text = (
-        _templates()
-        .get_template(f"web/{template}.html.j2")
-        .render(visit=visit, times=visit.times, stopped=stopped, **values)
-    )
+    render = _templates().get_template(f"web/{template}.html.j2").render
+    # In a thread: a page of long reports takes long, and nobody else is to wait for it.
+    text = await asyncio.to_thread(render, visit=visit, times=visit.times, stopped=stopped, **values)
     return HTMLResponse(text, status, {"Content-Security-Policy": POLICY})
 
 

@@ -6,10 +6,10 @@ import secrets
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from pizzabot.inbox.excerpts import marked
 from starlette.responses import Response
 
 from pizzabot.errors import Invalid, NotFound
+from pizzabot.inbox.excerpts import marked
 from pizzabot.inbox.pages import View, search_words
 
 from ..forms import Form
@@ -29,6 +29,11 @@ _CHANGES: dict[str, dict[str, bool]] = {
 
 async def show(visit: Visit) -> Response:
     """`GET /?view=&q=&cursor=`."""
+    return await form(visit)
+
+
+async def form(visit: Visit, status: int = 200, *, draft: str = "", problem: str | None = None) -> Response:
+    """The inbox, also when what was written there could not be taken."""
     query = visit.request.query_params
     view: View = next((known for known in _VIEWS if known == query.get("view")), "all")
     words = query.get("q", "").strip()[:_LONGEST_SEARCH]
@@ -38,6 +43,9 @@ async def show(visit: Visit) -> Response:
     return await page(
         visit,
         "inbox",
+        status,
+        draft=draft,
+        problem=problem,
         rows=[_row(row, search_words(words)) for row in found["threads"]],
         views=[
             (name, title, found["counts"].get(name), _link(name, words)) for name, title in _VIEWS.items()
@@ -86,18 +94,18 @@ async def _done(visit: Visit) -> dict[str, Any] | None:
     return {"word": word, "thread": thread}
 
 
-async def change(visit: Visit, form: Form) -> Response:
+async def change(visit: Visit, sent: Form) -> Response:
     """`POST /inbox`: archive, unarchive, read or unread names a thread; `back` the page it was sent from."""
-    asked = [name for name in _CHANGES if name in form.texts]
+    asked = [name for name in _CHANGES if name in sent.texts]
     if len(asked) != 1:
         raise Invalid("The form says nothing that can be done; go back and press a button there.")
     word = asked[0]
-    thread_id = form.texts[word]
+    thread_id = sent.texts[word]
     changed = _CHANGES[word]
     await visit.doors.change_thread(
         thread_id, visit.person, archived=changed.get("archived"), unread=changed.get("unread")
     )
-    return see_other(back_to(form.texts.get("back", ""), done=word, thread=thread_id))
+    return see_other(back_to(sent.texts.get("back", ""), done=word, thread=thread_id))
 
 
 def back_to(sent_from: str, **told: str) -> str:

@@ -14,7 +14,7 @@ import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -33,6 +33,7 @@ _BEFORE, _RETURN = "pizzabot_login", "pizzabot_return"
 _BEFORE_SECONDS = 3600
 _WINDOW = timedelta(minutes=1)
 _LONGEST_CODE = 200
+_LARGEST_FORM_BYTES = 10_000
 
 
 @dataclass(slots=True)
@@ -43,14 +44,16 @@ class Attempts:
     in_all: int = 100
     failed: deque[tuple[datetime, str]] = field(default_factory=deque)
 
-    def check(self, address: str, now: datetime) -> None:
-        """Raises TooMany while an address, or everybody together, failed too often."""
+    def fail(self, address: str, now: datetime) -> None:
+        """Count one more; raises TooMany when an address, or everybody together, failed too often already.
+
+        A right code is never counted and always let through: it cannot be guessed, and behind a proxy all
+        people have one address.
+        """
         while self.failed and now - self.failed[0][0] >= _WINDOW:
             self.failed.popleft()
         if self.of(address) >= self.per_address or len(self.failed) >= self.in_all:
             raise TooMany("Too many logins failed; wait a minute and try again.")
-
-    def fail(self, address: str, now: datetime) -> None:
         self.failed.append((now, address))
 
     def of(self, address: str) -> int:
@@ -74,14 +77,19 @@ def to_login(request: Request) -> Response:
     return response
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request, doors: Doors) -> Response:
     """`GET /login?code=`."""
-    return _form(request, request.query_params.get("code", "")[:_LONGEST_CODE])
+    return await _form(request, doors, request.query_params.get("code", "")[:_LONGEST_CODE])
 
 
-def _form(request: Request, code: str, status: int = 200, problem: str | None = None) -> Response:
+async def _form(
+    request: Request, doors: Doors, code: str, status: int = 200, problem: str | None = None
+) -> Response:
     secret = request.cookies.get(_BEFORE) or secrets.token_urlsafe(32)
-    response = bare("login", status, code=code, csrf=csrf_of(secret), problem=problem)
+    # Whose link it is, so that nobody writes into somebody else's inbox by a link that was slipped to them.
+    whom = await doors.sessions.person_for(code) if code else None
+    now = await doors.sessions.person_of(request.cookies.get(SESSION, ""))
+    response = bare("login", status, code=code, csrf=csrf_of(secret), problem=problem, whom=whom, now=now)
     _set(response, request, _BEFORE, secret, path="/login", seconds=_BEFORE_SECONDS)
     return response
 
@@ -89,18 +97,17 @@ def _form(request: Request, code: str, status: int = 200, problem: str | None = 
 async def log_in(request: Request, doors: Doors, attempts: Attempts) -> Response:
     """`POST /login`: a new session under a new secret, whatever cookie was sent."""
     address, now = request.client.host if request.client else "", doors.clock.now()
-    attempts.check(address, now)
-    form = await read_form(request)
+    form = await read_form(request, _LARGEST_FORM_BYTES)
     code = form.texts.get("code", "").strip()[:_LONGEST_CODE]
     if not is_ours(form, request.cookies.get(_BEFORE, "")):
         problem = "This page was open too long, or cookies are off. Nothing was used up; try once more."
-        return _form(request, code, 403, problem)
+        return await _form(request, doors, code, 403, problem)
     try:
         secret = await doors.sessions.log_in(code, VIA)
     except CodeNotValid as error:
         attempts.fail(address, now)
         logger.warning("a login failed from %s", address)
-        return _form(request, "", error.status, f"{error} Make a new one with “pizzabot open”.")
+        return await _form(request, doors, "", error.status, f"{error} Make a new one with “pizzabot open”.")
     if before := request.cookies.get(SESSION):
         await doors.sessions.log_out(before, VIA)
     response = see_other(local_path(unquote(request.cookies.get(_RETURN, "/"))))
@@ -132,5 +139,4 @@ def _set(
 
 def _is_https(request: Request) -> bool:
     """Whether the browser came over https: told by the name it used, as a proxy's word is anybody's."""
-    public = urlsplit(str(request.app.state.public_url))
-    return public.scheme == "https" and request.headers.get("host", "").lower() == public.netloc.lower()
+    return bool(request.app.state.names.is_https(request.headers.get("host", "")))

@@ -38,6 +38,7 @@ _DEEPEST = 20  # two for each level of a list
 
 _LONGEST_CACHED = 20_000
 _CACHED = 500  # ten pages of fifty messages
+_CACHED_LONG = 32
 
 _MARK = re.compile(r"[!#&()*+:<=>\[\\\]_`|~-]")
 
@@ -110,7 +111,12 @@ class _Unwieldy(Exception):
 def markup(text: str) -> Markup:
     """`text` as HTML that holds no script, no style, no id, no image and no link into our own pages."""
     text = str(text)  # no subclass that escapes in its own way
-    return _cached(text) if len(text) <= _LONGEST_CACHED else _markup(text)
+    return _cached(text) if len(text) <= _LONGEST_CACHED else _cached_long(text)
+
+
+def plain(text: str) -> Markup:
+    """`text` as it is: for what is too much to be taken apart."""
+    return _plain(_seen(str(text)))
 
 
 def _markup(text: str) -> Markup:
@@ -124,6 +130,7 @@ def _markup(text: str) -> Markup:
 
 
 _cached = lru_cache(maxsize=_CACHED)(_markup)
+_cached_long = lru_cache(maxsize=_CACHED_LONG)(_markup)
 
 
 def _is_unwieldy(text: str) -> bool:

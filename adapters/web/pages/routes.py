@@ -17,6 +17,7 @@ from starlette.routing import Route
 from pizzabot.doors import Doors
 from pizzabot.errors import Forbidden, Refused
 
+from ..body import FILES_BYTES
 from ..forms import Form
 from ..refusals import TooLarge, TooMany, TooSlow
 from . import actions, house, inbox, live, login, threads
@@ -40,6 +41,7 @@ TABLE: Mapping[str, Page] = {
     "/threads": Page(change=threads.create),
     "/threads/{thread_id}": Page(threads.show),
     "/threads/{thread_id}/messages": Page(change=threads.add),
+    "/threads/{thread_id}/messages/{message_id}": Page(threads.whole_message),
     "/threads/{thread_id}/stop": Page(change=threads.stop),
     "/threads/{thread_id}/retry": Page(change=threads.retry),
     "/threads/{thread_id}/title": Page(change=threads.rename),
@@ -72,7 +74,7 @@ def routes(doors: Doors) -> list[Route]:
         try:
             if request.method == "POST":
                 return await login.log_in(request, doors, attempts)
-            return await login.show(request)
+            return await login.show(request, doors)
         except (TooLarge, TooSlow):
             raise
         except Refused as error:
@@ -110,7 +112,7 @@ def _serve(doors: Doors, served: Page) -> Callable[[Request], Awaitable[Response
 
 
 async def _own_form(request: Request, secret: str) -> Form:
-    form = await read_form(request)
+    form = await read_form(request, FILES_BYTES)
     if not is_ours(form, secret):
         raise Forbidden(
             "This form is too old or was not made here, and nothing was changed. "
@@ -123,7 +125,9 @@ async def _own_form(request: Request, secret: str) -> Form:
 def _stranger(request: Request) -> Response:
     """Nobody we know; or a browser that another site sent here and that kept its cookie back."""
     if request.method not in ("GET", "HEAD"):
-        return bare("refused", 403, error=Forbidden("You are not logged in; nothing was changed."))
+        return bare(
+            "refused", 403, error=Forbidden("You are not logged in; nothing was changed. Log in again.")
+        )
     if request.url.path == "/events":
         return Response(status_code=403)
     if request.headers.get("sec-fetch-site") == "cross-site":

@@ -5,26 +5,36 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from pizzabot.errors import Invalid, NotFound
-from pizzabot.messages import Attachment, InboundMessage
+from pizzabot.errors import Invalid, NotFound, Unavailable
+from pizzabot.messages import ACTIVE_RUN_STATES, InboundMessage
 
 from ..forms import Form
-from ..keys import inbound_key
-from ..render import stored_file
+from ..ids import positive
+from ..keys import form_key
+from ..render import content_disposition, stored_file
 from .actions import card
 from .html import page, see_other
 from .inbox import back_to
+from .inbox import form as inbox
 from .visit import VIA, Visit
 
 MESSAGES = 50
-_ACTIVE = ("queued", "running", "waiting")
+# So much of a page is shown as Markdown; taking more apart would keep everybody waiting.
+_MARKDOWN_CHARACTERS = 200_000
+# And so much is shown at all; of longer messages the beginning, and a link to the whole.
+_SHOWN_CHARACTERS = 600_000
 
 
 async def show(visit: Visit) -> Response:
     """`GET /threads/{thread_id}?before=&after=`: the newest messages, or those next to another one."""
+    return await _page(visit)
+
+
+async def _page(visit: Visit, status: int = 200, *, draft: str = "", problem: str | None = None) -> Response:
     before, after = visit.number("before", 2**62), visit.number("after", 2**62)
     thread = await visit.doors.reports.thread(
         visit.person, visit.id("thread_id", "thread"), limit=MESSAGES, before=before, after=after
@@ -35,15 +45,30 @@ async def show(visit: Visit) -> Response:
     return await page(
         visit,
         "thread",
+        status,
         thread=thread,
         timeline=timeline(messages, thread["runs"], thread["actions"], thread["activity"]),
+        plain=_beyond(messages, _MARKDOWN_CHARACTERS),
+        beyond=_beyond(messages, _SHOWN_CHARACTERS),
         older=f"?before={messages[0]['id']}" if thread["has_older"] and messages else None,
         newer=f"?after={messages[-1]['id']}" if thread["has_newer"] and messages else None,
-        active=thread["state"] in _ACTIVE,
+        active=thread["state"] in ACTIVE_RUN_STATES,
         writes=visit.writes_in(thread["owner"]),
         owns=visit.owns(thread["owner"]),
         key=secrets.token_urlsafe(12),
+        draft=draft,
+        problem=problem,
     )
+
+
+def _beyond(messages: Sequence[Mapping[str, Any]], budget: int) -> set[str]:
+    """The ids of the messages that do not fit into so many characters, counted from the newest."""
+    found: set[str] = set()
+    for message in reversed(messages):
+        budget -= len(message["text"])
+        if budget < 0:
+            found.add(message["id"])
+    return found
 
 
 def timeline(
@@ -77,34 +102,43 @@ def timeline(
 
 async def create(visit: Visit, form: Form) -> Response:
     """`POST /threads`: hand over a piece of work."""
-    return see_other(f"/threads/{await _accept(visit, form, None)}")
+    try:
+        thread_id = await _accept(visit, form, None)
+    except (Invalid, Unavailable) as error:
+        return await inbox(visit, error.status, draft=form.texts.get("text", ""), problem=str(error))
+    return see_other(_sent(thread_id, form))
 
 
 async def add(visit: Visit, form: Form) -> Response:
     """`POST /threads/{thread_id}/messages`: go on in a thread."""
-    thread_id = await _accept(visit, form, visit.id("thread_id", "thread"))
-    return see_other(f"/threads/{thread_id}#end")
+    thread_id = visit.id("thread_id", "thread")
+    try:
+        await _accept(visit, form, thread_id)
+    except (Invalid, Unavailable) as error:
+        return await _page(visit, error.status, draft=form.texts.get("text", ""), problem=str(error))
+    return see_other(_sent(thread_id, form) + "#end")
+
+
+def _sent(thread_id: str, form: Form) -> str:
+    # Names the form that was taken: only now may the page's script forget the draft.
+    return f"/threads/{thread_id}?{urlencode({'sent': form.texts.get('key', '')[:64]})}"
 
 
 async def _accept(visit: Visit, form: Form, thread_id: str | None) -> str:
-    # The page's own key: a form that is sent twice is taken once.
+    text = form.texts.get("text", "").replace("\r\n", "\n")
+    files = [file for name, file in form.files if name == "files"]
     key = form.texts.get("key", "")
     accepted = await visit.doors.accept(
         InboundMessage(
             channel=VIA,
             person=visit.person.name,
-            text=form.texts.get("text", "").replace("\r\n", "\n"),
+            text=text,
             thread_id=thread_id,
-            key=inbound_key(VIA, visit.person, key[:64]) if key else None,
-            attachments=tuple(_named(file) for name, file in form.files if name == "files"),
+            key=form_key(visit.person, f"{thread_id or 'new'}/{key[:64]}", text, files) if key else None,
+            attachments=files,
         )
     )
     return accepted.thread_id
-
-
-def _named(file: Attachment) -> Attachment:
-    """Some browsers send no type for files they do not know."""
-    return Attachment(file.filename, file.media_type or "application/octet-stream", file.data)
 
 
 async def stop(visit: Visit, form: Form) -> Response:  # noqa: ARG001 - every change takes the form
@@ -130,9 +164,10 @@ async def rename(visit: Visit, form: Form) -> Response:
 
 async def mark_read(visit: Visit, form: Form) -> Response:
     """`POST …/read` `unread?`."""
-    thread_id = visit.id("thread_id", "thread")
-    await visit.doors.change_thread(thread_id, visit.person, unread=bool(form.texts.get("unread")))
-    return see_other(f"/threads/{thread_id}")
+    thread_id, unread = visit.id("thread_id", "thread"), bool(form.texts.get("unread"))
+    await visit.doors.change_thread(thread_id, visit.person, unread=unread)
+    # Who marks it unread is done with it for now; a page that stays in front of them would be read again.
+    return see_other(back_to("/", done="unread", thread=thread_id) if unread else f"/threads/{thread_id}")
 
 
 async def archive(visit: Visit, form: Form) -> Response:
@@ -164,6 +199,18 @@ async def delete(visit: Visit, form: Form) -> Response:  # noqa: ARG001
     """`POST …/delete`."""
     await visit.doors.delete_thread(visit.id("thread_id", "thread"), visit.person, VIA)
     return see_other(back_to("/", done="delete"))
+
+
+async def whole_message(visit: Visit) -> Response:
+    """`GET …/messages/{message_id}`: a message as a text file, when it is too long for the page."""
+    thread_id, number = visit.id("thread_id", "thread"), positive(visit.request.path_params["message_id"])
+    found = await visit.doors.reports.thread(
+        visit.person, thread_id, limit=1, before=min((number or 0) + 1, 2**62)
+    )
+    if found is None or not found["messages"] or found["messages"][0]["id"] != str(number):
+        raise NotFound("There is no such message in this thread.")
+    headers = {"Content-Disposition": content_disposition(f"message-{number}.txt")}
+    return PlainTextResponse(found["messages"][0]["text"], headers=headers)
 
 
 async def attachment(visit: Visit) -> Response:

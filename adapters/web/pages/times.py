@@ -55,7 +55,9 @@ def size(count: int) -> str:
 
 
 def money(usd: float | None) -> str:
-    """`$1.20`, `$0.0042`; `price unknown` when it is not known."""
+    """`$1.20`, `$0.0042`, `< $0.0001`; `price unknown` when it is not known."""
     if usd is None:
         return "price unknown"
+    if 0 < usd < 0.0001:
+        return "< $0.0001"
     return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"

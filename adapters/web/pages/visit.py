@@ -11,15 +11,14 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from pizzabot.doors import Doors
-from pizzabot.errors import NotFound
 from pizzabot.people import Person, may_administer
 
 from .. import body, forms
 from ..forms import Form
+from ..ids import known_id, positive
 from .times import Times
 
 VIA = "web"
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST_PATH = 2000
 _LOCAL_PATH = re.compile(r"/(?![/\\])[!-~]*")
 # Nobody wants to be brought back to these.
@@ -44,7 +43,9 @@ class Visit:
     def here(self) -> str:
         """The page that is shown, to come back to."""
         url = self.request.url
-        return f"{url.path}?{url.query}" if url.query else url.path if self.request.method == "GET" else "/"
+        if self.request.method != "GET":
+            return "/"
+        return f"{url.path}?{url.query}" if url.query else url.path
 
     @property
     def times(self) -> Times:
@@ -57,15 +58,12 @@ class Visit:
 
     def id(self, name: str, what: str) -> str:
         """An id from the path; what cannot be one is not found, like one that is not there."""
-        value = str(self.request.path_params[name])
-        if _ID.fullmatch(value) is None:
-            raise NotFound(f"There is no such {what}.")
-        return value
+        return known_id(str(self.request.path_params[name]), what)
 
     def number(self, name: str, most: int) -> int | None:
         """A number of the query from 1 on, or None when there is none that makes sense."""
-        text = self.request.query_params.get(name, "")
-        return min(int(text), most) if re.fullmatch(r"0*[1-9][0-9]{0,18}", text, re.ASCII) else None
+        number = positive(self.request.query_params.get(name))
+        return min(number, most) if number is not None else None
 
     def writes_in(self, thread_owner: str) -> bool:
         """Whether this person may write in, rename, archive and stop a thread of that owner."""
@@ -80,9 +78,9 @@ def csrf_of(secret: str) -> str:
     return hashlib.sha256(f"csrf {secret}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request, most_bytes: int) -> Form:
     """The form that was sent. Raises Refused when it cannot be read."""
-    raw = await body.read_body(request.receive, request.headers, _most_bytes(request))
+    raw = await body.read_body(request.receive, request.headers, most_bytes)
     return await forms.read(raw, request.headers)
 
 
@@ -90,11 +88,6 @@ def is_ours(form: Form, secret: str) -> bool:
     """Whether the form came from a page that was made for this secret cookie."""
     sent = form.texts.get("csrf", "").encode()
     return bool(secret) and hmac.compare_digest(sent, csrf_of(secret).encode())
-
-
-def _most_bytes(request: Request) -> int:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return body.FILES_BYTES if media_type == forms.MULTIPART else 3 * body.JSON_BYTES
 
 
 def local_path(text: str | None) -> str:

@@ -1,27 +1,32 @@
 // What pages gain from a script: they follow what happens, and answer to keys. Without it everything works, too.
 "use strict";
-const csrf = document.currentScript.dataset.csrf;
+const { csrf, person } = document.currentScript.dataset;
 const $ = (selector, inside = document) => inside.querySelector(selector);
 const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+const say = (text) => { $("#live-state").textContent = text; };
 
 // -- live: load the page again and change only what differs, so that place, focus and typed text stay ----------
 
+// A node is the same one when it means the same, wherever it stands now.
+const key = (node) => node.id || (node.name && node.value !== "" && node.tagName === "BUTTON" ? `${node.name}=${node.value}` : "");
+
 function morph(old, now) {
   if (old.isEqualNode(now)) return;
-  if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE || (old.id || "") !== (now.id || "")) {
+  if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE || key(old) !== key(now)) {
     old.replaceWith(now);
     return;
   }
   // A form that somebody may be filling in changes only when what it asks changed.
-  if (old.dataset?.version !== undefined && old.dataset.version === now.dataset.version) return;
-  for (const { name } of [...old.attributes])
-    if (!now.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+  if (old.dataset.version !== undefined && old.dataset.version === now.dataset.version) return;
+  const kept = (name) => name === "open" && old.nodeName === "DETAILS";
+  for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !kept(name)) old.removeAttribute(name);
   for (const { name, value } of now.attributes)
-    if (old.getAttribute(name) !== value && !(name === "open" && old.nodeName === "DETAILS")) old.setAttribute(name, value);
-  const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+    if (old.getAttribute(name) !== value && !kept(name)) old.setAttribute(name, value);
+  const known = new Map([...old.children].filter(key).map((child) => [key(child), child]));
   let place = old.firstChild;
   for (const child of [...now.childNodes]) {
-    const same = child.id ? known.get(child.id) : place && !place.id && place.nodeName === child.nodeName ? place : null;
+    const here = place && !key(place) && place.nodeName === child.nodeName ? place : null;
+    const same = key(child) ? known.get(key(child)) : here;
     if (!same) {
       old.insertBefore(child, place);
       continue;
@@ -37,23 +42,34 @@ function morph(old, now) {
   }
 }
 
+function show(text) {
+  const now = new DOMParser().parseFromString(text, "text/html");
+  const focused = document.activeElement, row = focused?.closest(".rows > li")?.id;
+  const said = all(".said").length;
+  for (const region of all("[data-live]")) {
+    const fresh = now.getElementById(region.id);
+    if (fresh) morph(region, fresh);
+  }
+  document.title = now.title;
+  // Moving a node takes its focus, and a button may have become another one.
+  if (focused !== document.activeElement) {
+    const again = focused.isConnected ? focused : document.getElementById(focused.id) ?? $(`[id="${row}"] > a`);
+    again?.focus({ preventScroll: true });
+  }
+  if (all(".said").length > said) say(`New message from ${$(".said:last-of-type .meta b")?.textContent}`);
+  readSoon();
+}
+
+const follows = new Set(["stopped", "reset", ...document.body.dataset.follow.split(" ")]);
 let loading = false, again = false, timer = 0;
 async function refresh() {
   if (loading) { again = true; return; }
   loading = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
-    if (answer.type === "opaqueredirect") return location.reload(); // logged out
-    if (!answer.ok) return answer.status === 404 ? location.reload() : undefined;
-    const now = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const focused = document.activeElement;
-    for (const region of all("[data-live]")) {
-      const fresh = now.getElementById(region.id);
-      if (fresh) morph(region, fresh);
-    }
-    document.title = now.title;
-    if (focused !== document.activeElement && focused?.id) document.getElementById(focused.id)?.focus();
-    readSoon();
+    if (answer.ok) show(await answer.text());
+    else if (answer.type === "opaqueredirect") location.replace("/login"); // logged out
+    else if (answer.status === 404 && $("#head")) location.replace("/"); // deleted
   } catch { /* the stream says when the server is back */ } finally {
     loading = false;
     if (again) { again = false; soon(); }
@@ -64,21 +80,25 @@ function soon() {
 }
 
 const here = $("#head")?.dataset.thread;
-const shows = (happened) => !here || !happened.thread_id || happened.thread_id === here;
 let stream = null;
 function follow() {
-  if (stream || document.hidden || !$("[data-live]")) return;
-  stream = new EventSource("/events");
+  if (stream || document.hidden) return;
+  const mine = stream = new EventSource("/events");
   let lost = false;
-  const say = (text) => { $("#live-state").textContent = text; };
-  stream.onopen = () => { say(""); if (lost) refresh(); lost = false; };
-  stream.onerror = () => {
+  mine.onopen = () => { if (lost) { say(""); refresh(); } lost = false; };
+  mine.onerror = () => {
     lost = true;
     say("Live updates paused; trying again…");
-    if (stream.readyState === EventSource.CLOSED) { stream = null; refresh(); setTimeout(follow, 5000); }
+    if (mine.readyState !== EventSource.CLOSED) return;
+    stream = null;
+    refresh();
+    setTimeout(follow, 5000);
   };
-  for (const kind of ["message", "thread", "run", "action", "activity", "delivered", "servers", "stopped", "reset"])
-    stream.addEventListener(kind, (event) => { if (event.data && shows(JSON.parse(event.data))) soon(); });
+  for (const kind of follows)
+    if (kind) mine.addEventListener(kind, (event) => {
+      const thread = JSON.parse(event.data).thread_id;
+      if (!here || !thread || thread === here) soon();
+    });
 }
 // A hidden tab gives its connection back: browsers have six for all tabs together.
 document.addEventListener("visibilitychange", () => {
@@ -92,24 +112,36 @@ addEventListener("pagehide", () => { stream?.close(); stream = null; });
 let reading = 0;
 function readSoon() {
   clearTimeout(reading);
-  if (!$("#head")?.hasAttribute("data-unread")) return;
+  if (reading < 0 || !$("#head")?.hasAttribute("data-unread")) return;
   reading = setTimeout(async () => {
-    if (document.hidden || !$("#head").hasAttribute("data-unread")) return;
-    await fetch(`/threads/${here}/read`, { method: "POST", body: new URLSearchParams({ csrf }), redirect: "manual" });
-    refresh();
+    const last = all(".said").at(-1);
+    if (document.hidden || !last || last.getBoundingClientRect().top > innerHeight) return;
+    const body = new URLSearchParams({ csrf });
+    const answer = await fetch(`/threads/${here}/read`, { method: "POST", body, redirect: "manual" }).catch(() => null);
+    if (answer?.type === "opaqueredirect") refresh();
+    else if (answer) reading = -1; // refused: a login in another tab made this page too old
   }, 4000);
 }
+addEventListener("scrollend", () => readSoon());
 
-// -- forms: a draft survives, a second click does nothing, a changed argument shows -------------------------------
+// -- forms: a draft is kept until it was taken, a second click does nothing, a changed argument shows -------------
 
+const sent = new URLSearchParams(location.search).get("sent");
+if (sent) {
+  const taken = JSON.parse(sessionStorage.getItem("sending") ?? "{}");
+  if (taken.key === sent) sessionStorage.removeItem(taken.draft);
+  const url = new URL(location.href);
+  url.searchParams.delete("sent");
+  history.replaceState(null, "", url);
+}
 for (const form of all("form[data-draft]")) {
-  const text = $("textarea", form), name = `draft ${form.dataset.draft}`;
-  if (!text.value) text.value = sessionStorage.getItem(name) ?? "";
-  text.addEventListener("input", () => sessionStorage.setItem(name, text.value));
+  const text = $("textarea", form), draft = `draft ${person} ${form.dataset.draft}`;
+  if (!text.value) text.value = sessionStorage.getItem(draft) ?? "";
+  text.addEventListener("input", () => sessionStorage.setItem(draft, text.value));
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
   });
-  form.addEventListener("submit", () => sessionStorage.removeItem(name));
+  form.addEventListener("submit", () => sessionStorage.setItem("sending", JSON.stringify({ draft, key: form.elements.key.value })));
 }
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -119,28 +151,28 @@ document.addEventListener("submit", (event) => {
   form.dataset.sent = "yes";
   setTimeout(() => { delete form.dataset.sent; }, 3000);
 });
-document.addEventListener("input", (event) => {
-  const field = event.target.closest(".field"), input = event.target;
-  if (!field || !input.name?.startsWith("arg.")) return;
-  const before = input.type === "checkbox" ? input.defaultChecked : input.defaultValue;
-  const chosen = input.options && [...input.options].find((option) => option.defaultSelected)?.value;
-  field.classList.toggle("changed", (input.type === "checkbox" ? input.checked : input.value) !== (chosen ?? before));
+document.addEventListener("input", ({ target }) => {
+  const field = target.closest(".field");
+  if (!field || !target.name?.startsWith("arg.")) return;
+  const chosen = target.options && [...target.options].find((option) => option.defaultSelected)?.value;
+  const before = field.dataset.proposed ?? (target.type === "checkbox" ? String(target.defaultChecked) : chosen ?? target.defaultValue);
+  field.classList.toggle("changed", (target.type === "checkbox" ? String(target.checked) : target.value) !== before);
 });
 
 // -- keys ----------------------------------------------------------------------------------------------------------
 
-const on = $("#keys-on");
-if (on) {
-  on.checked = localStorage.getItem("keys") !== "off";
-  on.addEventListener("change", () => localStorage.setItem("keys", on.checked ? "on" : "off"));
-}
+const dialog = $("#keys"), on = $("#keys-on");
+on.checked = localStorage.getItem("keys") !== "off";
+on.addEventListener("change", () => localStorage.setItem("keys", on.checked ? "on" : "off"));
+$("#show-keys").hidden = false;
+$("#show-keys").addEventListener("click", () => dialog.showModal());
+
 function step(by) {
   const links = all(".rows > li > a");
-  const row = document.activeElement?.closest(".rows > li");
-  const at = links.findIndex((link) => link.parentElement === row);
+  const at = links.findIndex((link) => link.parentElement === document.activeElement?.closest(".rows > li"));
   links[Math.max(0, Math.min(links.length - 1, at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by))]?.focus();
 }
-async function press(names) {
+async function press(...names) {
   const row = document.activeElement?.closest(".rows > li") ?? $("#head");
   const button = row && names.map((name) => $(`button[name="${name}"], button[formaction$="/${name}"]`, row)).find(Boolean);
   if (!button) return;
@@ -148,28 +180,30 @@ async function press(names) {
   const after = row.nextElementSibling ?? row.previousElementSibling;
   const body = new URLSearchParams(new FormData(button.form));
   body.set(button.name, button.value);
-  await fetch(button.form.action, { method: "POST", body, redirect: "manual" });
-  await refresh();
+  const answer = await fetch(button.form.action, { method: "POST", body });
+  const text = await answer.text();
+  if (!answer.ok) return say(new DOMParser().parseFromString(text, "text/html").querySelector(".problem")?.textContent ?? "That did not work.");
+  history.replaceState(null, "", answer.url);
+  show(text);
   $("a", row.isConnected ? row : after ?? document.body)?.focus();
 }
 const keys = {
   j: () => step(1),
   k: () => step(-1),
-  e: () => press(["archive", "unarchive"]),
-  m: () => press(["read", "unread"]),
+  e: () => press("archive", "unarchive"),
+  m: () => press("read", "unread"),
   "/": () => $("#q")?.focus(),
   n: () => $("#text")?.focus(),
   u: () => { location.href = "/"; },
-  "?": () => $("#keys").showModal(),
+  "?": () => dialog.showModal(),
 };
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && event.target.matches("input, textarea")) return event.target.blur();
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.target.closest("input, textarea, select, dialog")) return;
-  const act = keys[event.key];
-  if (!act || (event.key !== "?" && on && !on.checked)) return;
+  if (event.key === "Escape" && event.target.matches("input, textarea")) return event.target.blur();
+  if (!on.checked || event.target.closest("input, textarea, select, dialog")) return;
+  if (!(event.key in keys) || (event.repeat && !"jk".includes(event.key))) return;
   event.preventDefault();
-  act();
+  keys[event.key]();
 });
 
 follow();

@@ -418,7 +418,7 @@ async def test_an_expired_action_can_be_reopened_and_then_decided(
     database: Database, clock: FakeClock
 ) -> None:
     action = await _expired(database, clock)
-    opened = await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now()))
+    opened = await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now(), PEOPLE))
     assert opened.state is ActionState.PENDING
     await _decide(database, clock, _word(action))
     log = await database.read(lambda c: audit.page(c, limit=2))
@@ -435,7 +435,7 @@ async def test_nothing_but_an_expired_action_can_be_reopened(
     action = await _waits(database, clock)
     await database.write(lambda c: store.settle(c, action.id, [ActionState.PENDING], state=state))
     with pytest.raises(Conflict) as caught:
-        await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now()))
+        await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now(), PEOPLE))
     assert caught.value.code == "not_expired"
 
 
@@ -445,7 +445,7 @@ async def test_only_who_may_decide_may_reopen(
 ) -> None:
     action = await _expired(database, clock, person="Cay", approvers=("Bob",))
     with pytest.raises(error):
-        await database.write(lambda c: reopen(c, action.id, person, "web", clock.now()))
+        await database.write(lambda c: reopen(c, action.id, person, "web", clock.now(), PEOPLE))
 
 
 # -- the audit ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pizzabot.errors import Invalid
 from pizzabot.ids import new_id
 from pizzabot.inbox import pages, threads
 from pizzabot.inbox.pages import Page, View
-from pizzabot.people import Person
+from pizzabot.people import People, Person
 from pizzabot.reports import Reports
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, BOB, CAY, DAN, arrives, waits
@@ -371,7 +371,13 @@ async def test_hits_are_those_of_the_shown_rows_in_one_query(database: Database,
 async def test_the_rows_of_a_search_tell_their_hits(database: Database, clock: FakeClock) -> None:
     nobody: Any = None
     reports = Reports(
-        database=database, clock=clock, settings=nobody, skills=nobody, channels={}, context_of=lambda _: None
+        database=database,
+        clock=clock,
+        settings=nobody,
+        skills=nobody,
+        people=People([ADA]),
+        channels={},
+        context_of=lambda _: None,
     )
 
     async def rows(words: str) -> list[dict[str, Any]]:

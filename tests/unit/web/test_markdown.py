@@ -564,5 +564,6 @@ def test_no_text_takes_long(name: str, length: int) -> None:
 
 def test_what_was_made_once_is_not_made_again() -> None:
     assert markup("the *same* text") is markup("the " + "*same* text")
-    assert markup("x" * 20_001) is not markup("x" * 20_001)
-    assert markdown._cached.cache_info().maxsize is not None
+    assert markup("x" * 20_001) is markup("x" * 20_001)
+    for cache in (markdown._cached, markdown._cached_long):
+        assert cache.cache_info().maxsize is not None
