@@ -1,8 +1,8 @@
 """Can what a model said be kept and carried out? As much of it as can, and the rest said back to it.
 
 A model's text may hold what no database takes; its tool calls may be no JSON, or hold numbers and depths
-that no checkpoint takes. Such a call stays a call, with a note in place of its arguments; the guard answers it
-with an error, so that the model can try again.
+that no checkpoint takes. Such a call stays a call, with a note in place of its arguments; the guard answers
+it with an error, so that the model can try again.
 """
 
 from __future__ import annotations
