@@ -8,17 +8,15 @@ when none was. The digest of what was shown goes along.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
+from pizzabot.approvals.showing import Shown, shown
 from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
 from pizzabot.messages import ActionState, Decision, Verdict
-from pizzabot.text import exact
 
 from ..forms import Form
 from .html import page, see_other
@@ -27,7 +25,6 @@ from .visit import VIA, Visit, local_path
 # A card in a thread shows so much of arguments; with more of them it only leads to the form.
 _CARD_CHARACTERS = 2000
 _CARD_LINES = 30
-_ONE_LINE = 80
 _LABELS = {
     Verdict.APPROVE: "Approve",
     Verdict.EDIT: "Approve edited",
@@ -37,40 +34,6 @@ _LABELS = {
     Verdict.DONE: "It was done",
     Verdict.FAILED: "It failed",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """An argument to be read: nothing cut, nothing unseen, and a text never looks like another value."""
-
-    name: str
-    text: str
-
-    @property
-    def is_long(self) -> bool:
-        return len(self.text) > _ONE_LINE or "\n" in self.text
-
-
-def shown(field: Field) -> Shown:
-    """A proposed argument as it is read."""
-    value = field.value
-    if isinstance(value, list) and field.kind is FieldKind.LIST and all(map(_is_plain, value)):
-        return Shown(field.name, exact("\n".join(value)))
-    if _is_plain(value):
-        return Shown(field.name, exact(value))
-    text = json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
-    return Shown(field.name, exact(text))
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether it is a text that needs no quotes: it reads like no other JSON and does not hide its ends."""
-    if not isinstance(value, str) or value != value.strip(" \t") or value[:1] in ("", '"', "[", "{"):
-        return False
-    try:
-        json.loads(value)
-    except (ValueError, RecursionError):
-        return True
-    return False
 
 
 def card(action: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -19,6 +20,8 @@ from .visit import Visit
 ROWS = 40
 _VIEWS: dict[View, str] = {"action": "Action", "unread": "Unread", "all": "All", "archived": "Archived"}
 _LONGEST_SEARCH = 1000
+# Bold, code and headings; the bars of a table, and the line under its head.
+_LAYOUT = re.compile(r"\*\*|__|`+|(?<!\S)#{1,6}(?= )|\|(?:[ :]*-+[ :|-]*)?")
 _CHANGES: dict[str, dict[str, bool]] = {
     "archive": {"archived": True},
     "unarchive": {"archived": False},
@@ -75,8 +78,13 @@ def _row(row: dict[str, Any], words: list[str]) -> dict[str, Any]:
     return row | {
         "link": link,
         "title_pieces": marked(row["title"], words),
-        "text_pieces": marked(hit.get("excerpt") or row["last_message"], words),
+        "text_pieces": marked(hit.get("excerpt") or unmarked(row["last_message"]), words),
     }
+
+
+def unmarked(text: str) -> str:
+    """The beginning of a Markdown text as a line to be skimmed: without the signs that only lay it out."""
+    return re.sub(r"\s+", " ", _LAYOUT.sub(" ", text)).strip()
 
 
 async def _done(visit: Visit) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ function show(text) {
   readSoon();
 }
 
-const follows = new Set(["stopped", "reset", ...document.body.dataset.follow.split(" ")]);
+const follows = new Set(["stopped", "reset", ...document.body.dataset.follow.split(" ").filter(Boolean)]);
 let loading = false, again = false, timer = 0;
 async function refresh() {
   if (loading) { again = true; return; }
@@ -85,7 +85,8 @@ function follow() {
   if (stream || document.hidden) return;
   const mine = stream = new EventSource("/events");
   let lost = false;
-  mine.onopen = () => { if (lost) { say(""); refresh(); } lost = false; };
+  // What happened between the making of this page and now was told to nobody.
+  mine.onopen = () => { if (lost) say(""); lost = false; if (follows.size > 2) refresh(); };
   mine.onerror = () => {
     lost = true;
     say("Live updates paused; trying again…");
@@ -95,7 +96,7 @@ function follow() {
     setTimeout(follow, 5000);
   };
   for (const kind of follows)
-    if (kind) mine.addEventListener(kind, (event) => {
+    mine.addEventListener(kind, (event) => {
       const thread = JSON.parse(event.data).thread_id;
       if (!here || !thread || thread === here) soon();
     });

@@ -11,24 +11,15 @@ import pytest
 from pizzabot.adapters.web.pages.visit import csrf_of
 
 from pizzabot.approvals import store
-from pizzabot.clock import SystemClock
 from pizzabot.inbox import runs
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
-from tests.fakes.rows import PAY_SCHEMA, waits
+from tests.fakes.rows import PAY_SCHEMA
 from tests.fakes.runtime import Served, ledger_calls
-from tests.unit.web.test_pages import Node, buttons, check, labels, links, path_of, sent_of, shown, tree, word
-from tests.unit.web.test_pages_login import Browser, at_home, check_page, store_of, stored
+from tests.unit.web.asked import pending, store_of, stored, word
+from tests.unit.web.browser import Browser, at_home, check_page, path_of
+from tests.unit.web.tree import Node, buttons, check, labels, links, sent_of, shown, tree
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-
-CLOCK = SystemClock()
-
-
-async def pending(served: Served, args: Mapping[str, Any] | None = None, **changes: Any) -> Action:
-    """An action of Ada that waits."""
-    given = {"args": dict(args), "args_schema": {}} if args is not None else {}
-    (action,) = await store_of(served).write(lambda c: waits(c, CLOCK, **(given | changes)))
-    return action
 
 
 async def now(served: Served, action: Action) -> Action:

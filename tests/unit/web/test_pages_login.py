@@ -1,16 +1,10 @@
-"""Does only who holds a login code get in, and to a page of ours, and does nobody else change anything?
-
-Also what other tests of pages need: a browser, and the application in this process with a clock and people of
-the test's own.
-"""
+"""Does only who holds a login code get in, and to a page of ours, and does nobody else change anything?"""
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from http.cookies import SimpleCookie
 from typing import Any
@@ -19,121 +13,35 @@ from urllib.parse import quote, unquote, urlencode
 import httpx
 import pytest
 import sqlalchemy as sa
-from pizzabot.adapters.web.app import build_app
-from pizzabot.adapters.web.pages import routes as pages
 from pizzabot.adapters.web.pages.html import POLICY, asset
 from pizzabot.adapters.web.pages.visit import csrf_of
 
-from pizzabot.clock import Clock, SystemClock
-from pizzabot.database.connection import Database
-from pizzabot.database.schema import login_codes, metadata, sessions
-from pizzabot.ids import new_id
-from pizzabot.messages import Attachment
+from pizzabot.clock import SystemClock
+from pizzabot.database.schema import login_codes
 from pizzabot.people import People
-from pizzabot.sessions import Sessions
 from tests.fakes.clock import FakeClock
-from tests.fakes.rows import ADA, arrives, waits
 from tests.fakes.runtime import Served
+from tests.unit.web.asked import asked, store_of, stored
+from tests.unit.web.browser import (
+    HERE,
+    HTML,
+    OWN_TOKEN,
+    PORT,
+    SESSION,
+    UNKNOWN,
+    Browser,
+    at_home,
+    browsing,
+    check_page,
+    code_of,
+    house,
+    places,
+    session_of,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-PORT = 8642
-HERE = f"http://127.0.0.1:{PORT}"
-UNKNOWN = "01a22968-afdf-7442-bd3e-eadb2bffc4ec"
-SESSION, BEFORE, RETURN = "pizzabot_session", "pizzabot_login", "pizzabot_return"
-HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-OWN_TOKEN = re.compile(r'name="csrf" value="([0-9a-f]{32})"')
-
-App = Callable[..., Any]
-
-
-# -- a browser -------------------------------------------------------------------------------------------
-
-
-class Browser:
-    """Cookies, and what a browser says of where a request comes from; it follows no redirect by itself."""
-
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self.http = http
-
-    async def get(self, path: str, **headers: str) -> httpx.Response:
-        return await self.http.get(path, headers=HTML | headers)
-
-    async def send(self, path: str, fields: Mapping[str, str], **headers: str) -> httpx.Response:
-        """A form with exactly these fields."""
-        typed = {"Content-Type": "application/x-www-form-urlencoded", "Origin": str(self.http.base_url)}
-        return await self.http.post(path, content=urlencode(fields), headers=HTML | typed | headers)
-
-    async def post(self, path: str, fields: Mapping[str, str] | None = None) -> httpx.Response:
-        """A form of this session's own pages."""
-        return await self.send(path, {"csrf": csrf_of(self.secret)} | dict(fields or {}))
-
-    @property
-    def secret(self) -> str:
-        """The session's cookie; empty when there is none."""
-        return str(self.http.cookies.get(SESSION) or "")
-
-    async def log_in(self, code: str, **fields: str) -> httpx.Response:
-        """Open a login link and press its button."""
-        found = OWN_TOKEN.search((await self.get(f"/login?code={quote(code)}")).text)
-        assert found is not None
-        return await self.send("/login", {"csrf": found[1], "code": code} | fields)
-
-
-@asynccontextmanager
-async def browsing(
-    app: App, *, secret: str = "", url: str = HERE, address: str = "127.0.0.1"
-) -> AsyncIterator[Browser]:
-    """A browser at an application of this process, from an address, in a session when one is named."""
-    transport = httpx.ASGITransport(app, client=(address, 40_000))
-    async with httpx.AsyncClient(transport=transport, base_url=url) as http:
-        browser = Browser(http)
-        if secret:
-            # As the server sets it, or a logout would not find it.
-            http.cookies.set(SESSION, secret, domain=http.base_url.host, path="/")
-        yield browser
-
-
-def store_of(served: Served) -> Database:
-    return served.doors._database
-
-
-def house(
-    served: Served,
-    *,
-    clock: Clock | None = None,
-    people: People | None = None,
-    public_url: str = "",
-    written: Callable[[Any], None] = lambda doors: None,
-) -> App:
-    """The application on the server's rooms, with a clock, people and a public URL of its own."""
-    doors = copy.copy(served.doors)
-    doors.clock, doors.people = clock or doors.clock, people or doors.people
-    doors.sessions = Sessions(store_of(served), doors.clock, doors.people)
-    web = doors.settings.web.model_copy(update={"port": PORT, "public_url": public_url or HERE})
-    doors.settings = doors.settings.model_copy(update={"web": web})
-    doors.routes = lambda: pages.routes(doors)
-    written(doors)
-    app: App = build_app(doors, PORT, asyncio.Event())
-    return app
-
-
-async def code_of(served: Served, name: str = "Ada", clock: Clock | None = None) -> str:
-    """A fresh login code."""
-    made = Sessions(store_of(served), clock or SystemClock(), served.doors.people)
-    return (await made.issue_code(name, ADA, "terminal")).code
-
-
-async def session_of(served: Served, name: str = "Ada") -> str:
-    """The secret of a new session."""
-    return await served.doors.sessions.log_in(await code_of(served, name), "web")
-
-
-@asynccontextmanager
-async def at_home(served: Served, name: str = "Ada", app: App | None = None) -> AsyncIterator[Browser]:
-    """The browser of somebody who is logged in."""
-    async with browsing(app or house(served), secret=await session_of(served, name)) as browser:
-        yield browser
+BEFORE, RETURN = "pizzabot_login", "pizzabot_return"
 
 
 def cookies_of(response: httpx.Response) -> dict[str, Any]:
@@ -142,57 +50,6 @@ def cookies_of(response: httpx.Response) -> dict[str, Any]:
     for header in response.headers.get_list("set-cookie"):
         jar.load(header)
     return dict(jar)
-
-
-# -- what is stored --------------------------------------------------------------------------------------
-
-
-async def stored(served: Served, *mine: str) -> dict[str, list[str]]:
-    """Every row of every table, but rows of threads other than `mine`, and when sessions were seen."""
-
-    def read(connection: sa.Connection) -> dict[str, list[str]]:
-        others = [i for i in connection.execute(sa.text("SELECT id FROM threads")).scalars() if i not in mine]
-        found = {}
-        for table in metadata.sorted_tables:
-            columns = [column for column in table.c if column is not sessions.c.seen_at]
-            rows = [repr(row) for row in connection.execute(sa.select(*columns))]
-            found[table.name] = sorted(r for r in rows if not any(other in r for other in others))
-        return found
-
-    return await store_of(served).read(read)
-
-
-async def asked(served: Served, person: str = "Ada", **changes: Any) -> tuple[str, str, str]:
-    """A thread that waits for a decision and has a file: the ids of thread, action and attachment."""
-    name = new_id()
-    (served.home.attachments / name).write_bytes(b"x")
-
-    def work(connection: sa.Connection) -> tuple[str, str]:
-        (action,) = waits(connection, SystemClock(), person=person, **changes)
-        file = Attachment("a.txt", "text/plain", b"x")
-        arrives(
-            connection,
-            SystemClock(),
-            "And this file.",
-            person=person,
-            thread_id=action.thread_id,
-            files=[(name, file)],
-        )
-        return action.thread_id, action.id
-
-    thread_id, action_id = await store_of(served).write(work)
-    return thread_id, action_id, name
-
-
-def places(
-    method: str, thread_id: str = UNKNOWN, action_id: str = UNKNOWN, file_id: str = UNKNOWN
-) -> list[str]:
-    """The paths of all pages that are shown (GET) or that a form is sent to (POST)."""
-    return [
-        path.format(thread_id=thread_id, action_id=action_id, attachment_id=file_id, message_id=1)
-        for path, page in pages.TABLE.items()
-        if (page.show if method == "GET" else page.change) is not None
-    ]
 
 
 def fields_for(path: str, thread_id: str) -> dict[str, str]:
@@ -208,21 +65,6 @@ def fields_for(path: str, thread_id: str) -> dict[str, str]:
         "message_id": "1",
         "everywhere": "1",
     }
-
-
-def check_page(response: httpx.Response, status: int) -> None:
-    """A whole page of ours with everything that protects it."""
-    assert response.status_code == status, response.text[:500]
-    headers = response.headers
-    assert headers["content-type"] == "text/html; charset=utf-8"
-    assert headers.get_list("content-security-policy") == [POLICY]
-    assert headers["cache-control"] == "no-store"
-    assert headers["x-frame-options"] == "DENY"
-    assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "same-origin"
-    assert headers["cross-origin-resource-policy"] == "same-origin"
-    assert response.text.startswith("<!doctype html>")
-    assert (response.text.count("<h1"), response.text.count("<main ")) == (1, 1)
 
 
 # -- without a session -----------------------------------------------------------------------------------

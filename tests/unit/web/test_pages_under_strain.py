@@ -15,9 +15,9 @@ from pizzabot.events import MAX_OF_ONE, Events
 from pizzabot.messages import Event
 from pizzabot.people import Person
 from tests.fakes.runtime import Served
-from tests.unit.web.test_pages import sent_of, shown
-from tests.unit.web.test_pages_actions import pending
-from tests.unit.web.test_pages_login import at_home
+from tests.unit.web.asked import pending
+from tests.unit.web.browser import at_home
+from tests.unit.web.tree import sent_of, shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -14,8 +14,8 @@ import pytest
 from pizzabot.clock import SystemClock
 from pizzabot.inbox import threads
 from tests.fakes.runtime import Served, client
-from tests.unit.web.test_pages import finished
-from tests.unit.web.test_pages_login import UNKNOWN, store_of, stored
+from tests.unit.web.asked import finished, store_of, stored
+from tests.unit.web.browser import UNKNOWN
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -1,0 +1,46 @@
+"""How does an argument read, so that a person sees exactly what would run?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pizzabot.approvals.forms import Field, FieldKind
+from pizzabot.text import exact
+
+_ONE_LINE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An argument to be read: nothing cut, nothing unseen, and a text never looks like another value."""
+
+    name: str
+    text: str
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.text) > _ONE_LINE or "\n" in self.text
+
+
+def shown(field: Field) -> Shown:
+    """A proposed argument as it is read."""
+    value = field.value
+    if isinstance(value, list) and field.kind is FieldKind.LIST and all(map(_is_plain, value)):
+        return Shown(field.name, exact("\n".join(value)))
+    if _is_plain(value):
+        return Shown(field.name, exact(value))
+    text = json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
+    return Shown(field.name, exact(text))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a text that needs no quotes: it reads like no other JSON and does not hide its ends."""
+    if not isinstance(value, str) or value != value.strip(" \t") or value[:1] in ("", '"', "[", "{"):
+        return False
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return True
+    return False
