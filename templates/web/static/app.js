@@ -86,7 +86,7 @@ function follow() {
   const mine = stream = new EventSource("/events");
   let lost = false;
   // What happened between the making of this page and now was told to nobody.
-  mine.onopen = () => { if (lost) say(""); lost = false; if (follows.size > 2) refresh(); };
+  mine.onopen = () => { if (lost) say(""); lost = false; refresh(); };
   mine.onerror = () => {
     lost = true;
     say("Live updates paused; trying again…");
