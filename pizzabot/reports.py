@@ -20,7 +20,7 @@ from pizzabot.channel import Channel
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
 from pizzabot.inbox import pages, runs, threads
-from pizzabot.messages import Action, ActionState, ChannelState
+from pizzabot.messages import Action, ActionState, Args, ChannelState
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_administer
 
@@ -77,7 +77,9 @@ class Reports:
         In a search, threads have a `hit`; in the view Action, `pending`, the first actions that wait there.
         """
 
-        def read(connection: sa.Connection) -> tuple[pages.Page, dict[str, int], list[tuple[str, str, str]]]:
+        def read(
+            connection: sa.Connection,
+        ) -> tuple[pages.Page, dict[str, int], list[tuple[str, str, str, Args]]]:
             page = pages.page(connection, person, view, limit=limit, cursor=cursor, words=words)
             asked = [thread.id for thread in page.threads] if view == "action" else []
             pending = actions.pending_in(connection, asked, limit=_PENDING_SHOWN) if asked else []
@@ -87,7 +89,11 @@ class Reports:
         shown = [thread_row(thread) for thread in page.threads]
         for row in shown:
             if view == "action":
-                waiting = [{"id": i, "title": title} for thread, i, title in pending if thread == row["id"]]
+                waiting = [
+                    {"id": i, "title": title, "args": args}
+                    for thread, i, title, args in pending
+                    if thread == row["id"]
+                ]
                 row["pending"] = waiting[:_PENDING_OF_THREAD]
             if hit := page.hits.get(row["id"]):
                 # A title stands in the row already, and is no message of the thread.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import validator_for
 from referencing import Registry
@@ -17,6 +17,9 @@ from pizzabot.audit import canonical_json
 from pizzabot.messages import Args
 
 _MAX_PROBLEMS = 20
+_LONGEST_MESSAGE = 300
+# Formats that are told apart the same way everywhere; a tool's idea of the others may be its own.
+_FORMATS = FormatChecker(formats=["date", "email", "ipv4", "ipv6", "uuid"])
 
 
 def digest(action_id: str, tool: str, args: Args) -> str:
@@ -50,7 +53,7 @@ def _errors(args: Any, schema: dict[str, Any]) -> list[ValidationError]:
     kind = validator_for(named, default=Draft202012Validator)
     kind.check_schema(schema)
     # An empty registry: what a schema refers to elsewhere is never fetched.
-    found = kind(schema, registry=Registry()).iter_errors(args)
+    found = kind(schema, registry=Registry(), format_checker=_FORMATS).iter_errors(args)
     return sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
 
 
@@ -60,4 +63,24 @@ def _pointer(error: ValidationError) -> str:
 
 
 def _plain(error: ValidationError) -> str:
-    return error.message if len(error.message) <= 300 else error.message[:299] + "…"
+    """What is wrong, for a person; with the validator's own words where they say it as well."""
+    told = _IN_WORDS.get(str(error.validator))
+    said = told(error.validator_value) if told is not None else error.message
+    return said if len(said) <= _LONGEST_MESSAGE else said[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def _count(number: Any, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+_IN_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "minLength": lambda least: f"needs at least {_count(least, 'character')}",
+    "maxLength": lambda most: f"has more than {_count(most, 'character')}",
+    "minItems": lambda least: f"needs at least {_count(least, 'item')}",
+    "maxItems": lambda most: f"has more than {_count(most, 'item')}",
+    "minimum": lambda least: f"must be {least} or more",
+    "exclusiveMinimum": lambda least: f"must be more than {least}",
+    "maximum": lambda most: f"must be {most} or less",
+    "exclusiveMaximum": lambda most: f"must be less than {most}",
+    "format": lambda name: f"is no {name}" + (", as in 2026-11-30" if name == "date" else ""),
+}

@@ -197,9 +197,9 @@ def of_thread(
 
 def pending_in(
     connection: sa.Connection, thread_ids: Collection[str], *, limit: int
-) -> list[tuple[str, str, str]]:
-    """What waits in these threads, oldest first: thread, action and title."""
-    query = sa.select(actions.c.thread_id, actions.c.id, actions.c.title)
+) -> list[tuple[str, str, str, Args]]:
+    """What waits in these threads, oldest first: thread, action, title and arguments."""
+    query = sa.select(actions.c.thread_id, actions.c.id, actions.c.title, actions.c.args)
     waiting = query.where(ACTION_PENDING, actions.c.thread_id.in_(thread_ids))
     return [tuple(row) for row in connection.execute(waiting.order_by(actions.c.id).limit(limit))]
 

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import os
+import shlex
 import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pizzabot.cli.failures import program
 from pizzabot.cli.place import HomeOption, address_file, home_of, url_of, write_address
 from pizzabot.errors import ConfigError
 from pizzabot.home import Home
@@ -39,11 +41,12 @@ PortOption = Annotated[
 
 def serve(host: HostOption = None, port: PortOption = None, home: HomeOption = None) -> None:
     """Run the server until SIGTERM or Ctrl-C."""
-    run_server(home_of(home), host, port, _nothing_more)
+    at_home = f" --home {shlex.quote(home)}" if home else ""
 
+    async def greeting(_runtime: Runtime) -> list[str]:
+        return [f"Open the inbox in a browser with the link of: {program()} open{at_home}"]
 
-async def _nothing_more(_runtime: Runtime) -> list[str]:
-    return []
+    run_server(home_of(home), host, port, greeting)
 
 
 def run_server(home: Home, host: str | None, port: int | None, greeting: Greeting) -> None:

@@ -545,7 +545,7 @@ async def test_archiving_can_be_undone(web: Web) -> None:
     told = page.get_by_role("status").filter(has_text="Archived: To put away")
     await expect(told).to_be_visible()
     await expect(row(page, "To put away")).to_have_count(0)
-    await button(told, "Undo").click()
+    await button(page, "Undo").click()
     await expect(page.get_by_role("status").filter(has_text="Back in the inbox: To put away")).to_be_visible()
     await expect(row(page, "To put away")).to_be_visible()
     await to_thread(page, "To put away").click()

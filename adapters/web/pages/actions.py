@@ -8,11 +8,12 @@ when none was. The digest of what was shown goes along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from starlette.responses import Response
 
+from pizzabot.approvals.arguments import problems
 from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
@@ -103,6 +104,8 @@ async def decide(visit: Visit, form: Form) -> Response:
     proposed = fields(action["args_schema"], action["args"])
     typed = _typed(proposed, said)
     filled = fill(proposed, typed)
+    if filled.errors:
+        filled = _with_what_else_is_wrong(filled, action)
     word = said.get("decision", "")
     verdict = Verdict(word) if word in list(Verdict) else None
     problem = _contradiction(verdict, filled, _touched(proposed, typed), action)
@@ -128,9 +131,10 @@ async def decide(visit: Visit, form: Form) -> Response:
         # What was typed is for something that is no more; what is now is shown.
         return await _form(visit, await _action(visit), error.status, problem=str(error))
     except (Invalid, Unavailable) as error:
-        wrong = Filled(filled.args, filled.changed, _by_field(error, proposed))
+        at_fields = _by_name(error.details.get("errors", ()), [field.name for field in proposed])
+        wrong = Filled(filled.args, filled.changed, at_fields)
         return await _form(
-            visit, action, error.status, problem=str(error), filled=wrong, typed=typed, said=said
+            visit, action, error.status, _problem(error, at_fields), filled=wrong, typed=typed, said=said
         )
     return see_other(local_path(said["back"]) if "back" in said else f"/actions/{action['id']}")
 
@@ -186,20 +190,30 @@ def _unheard(action: Mapping[str, Any]) -> tuple[int, str]:
     return 409, f"Already {action['state']}{by}."
 
 
+def _problem(error: Refused, at_fields: Mapping[str, str]) -> str:
+    """What to say above the form; where the fields say it themselves, only that they do."""
+    return "Some values cannot be used; see below." if at_fields else str(error)
+
+
 def _text(sent: str | None) -> str | None:
     return _lines(sent or "").strip() or None
 
 
-def _by_field(error: Refused, proposed: tuple[Field, ...]) -> dict[str, str]:
-    """The problems of a refusal, each at the argument that its JSON pointer begins with."""
-    known = {field.name for field in proposed}
-    found: dict[str, str] = {}
-    for problem in error.details.get("errors", ()):
+def _with_what_else_is_wrong(filled: Filled, action: Mapping[str, Any]) -> Filled:
+    """Every error at once: also those of the values that could be read."""
+    others = _by_name(problems(filled.args, action["args_schema"]), filled.args.keys())
+    return Filled(filled.args, filled.changed, others | dict(filled.errors))
+
+
+def _by_name(found: Iterable[Mapping[str, str]], known: Collection[str]) -> dict[str, str]:
+    """Problems, each at the argument that its JSON pointer begins with."""
+    named: dict[str, str] = {}
+    for problem in found:
         name = problem["path"].split("/")[1] if problem["path"] else ""
         name = name.replace("~1", "/").replace("~0", "~")
         if name in known:
-            found.setdefault(name, problem["message"])
-    return found
+            named.setdefault(name, problem["message"])
+    return named
 
 
 async def reopen(visit: Visit, form: Form) -> Response:  # noqa: ARG001

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from starlette.responses import Response
 
+from pizzabot.approvals.forms import fields
+from pizzabot.approvals.showing import shown
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox.excerpts import marked
 from pizzabot.inbox.pages import View, search_words
+from pizzabot.text import visible
 
 from ..forms import Form
 from .html import page, see_other
@@ -20,6 +24,7 @@ from .visit import Visit
 ROWS = 40
 _VIEWS: dict[View, str] = {"action": "Action", "unread": "Unread", "all": "All", "archived": "Archived"}
 _LONGEST_SEARCH = 1000
+_SUMMARY = 100
 # Bold, code and headings; the bars of a table, and the line under its head.
 _LAYOUT = re.compile(r"\*\*|__|`+|(?<!\S)#{1,6}(?= )|\|(?:[ :]*-+[ :|-]*)?")
 _CHANGES: dict[str, dict[str, bool]] = {
@@ -78,8 +83,16 @@ def _row(row: dict[str, Any], words: list[str]) -> dict[str, Any]:
     return row | {
         "link": link,
         "title_pieces": marked(row["title"], words),
+        "pending": [action | {"summary": summary(action["args"])} for action in row.get("pending", ())],
         "text_pieces": marked(hit.get("excerpt") or unmarked(row["last_message"]), words),
     }
+
+
+def summary(args: Mapping[str, Any]) -> str:
+    """Arguments on one short line, to tell what waits apart; the form has them in full."""
+    read = (shown(field) for field in fields({}, args))
+    line = ", ".join(f"{visible(argument.name)} {visible(argument.text)}" for argument in read)
+    return line if len(line) <= _SUMMARY else line[: _SUMMARY - 1] + "…"
 
 
 def unmarked(text: str) -> str:

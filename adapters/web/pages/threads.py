@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
-from pizzabot.errors import Invalid, NotFound, Unavailable
+from pizzabot.errors import Invalid, NotFound, Refused, Unavailable
 from pizzabot.messages import ACTIVE_RUN_STATES, InboundMessage
 
 from ..forms import Form
@@ -105,7 +105,7 @@ async def create(visit: Visit, form: Form) -> Response:
     try:
         thread_id = await _accept(visit, form, None)
     except (Invalid, Unavailable) as error:
-        return await inbox(visit, error.status, draft=form.texts.get("text", ""), problem=str(error))
+        return await inbox(visit, error.status, draft=form.texts.get("text", ""), problem=_told(error, form))
     return see_other(_sent(thread_id, form))
 
 
@@ -115,8 +115,12 @@ async def add(visit: Visit, form: Form) -> Response:
     try:
         await _accept(visit, form, thread_id)
     except (Invalid, Unavailable) as error:
-        return await _page(visit, error.status, draft=form.texts.get("text", ""), problem=str(error))
+        return await _page(visit, error.status, draft=form.texts.get("text", ""), problem=_told(error, form))
     return see_other(_sent(thread_id, form) + "#end")
+
+
+def _told(error: Refused, form: Form) -> str:
+    return f"{error} Choose the files again, too." if form.files else str(error)
 
 
 def _sent(thread_id: str, form: Form) -> str:

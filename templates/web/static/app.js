@@ -5,6 +5,10 @@ const $ = (selector, inside = document) => inside.querySelector(selector);
 const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
 const say = (text) => { $("#live-state").textContent = text; };
 
+// A page that tells why a form was refused stands at the form's address; loaded again, it is the page itself.
+const { at } = document.body.dataset;
+if (at && location.pathname !== at) history.replaceState(null, "", at);
+
 // -- live: load the page again and change only what differs, so that place, focus and typed text stay ----------
 
 // A node is the same one when it means the same, wherever it stands now.
@@ -56,7 +60,7 @@ function show(text) {
     const again = focused.isConnected ? focused : document.getElementById(focused.id) ?? $(`[id="${row}"] > a`);
     again?.focus({ preventScroll: true });
   }
-  if (all(".said").length > said) say(`New message from ${$(".said:last-of-type .meta b")?.textContent}`);
+  if (all(".said").length > said) $("#news").textContent = `New message from ${all(".said .meta b").at(-1)?.textContent}`;
   readSoon();
 }
 
@@ -66,9 +70,9 @@ async function refresh() {
   if (loading) { again = true; return; }
   loading = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
-    if (answer.ok) show(await answer.text());
-    else if (answer.type === "opaqueredirect") location.replace("/login"); // logged out
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (answer.redirected) { if (new URL(answer.url).pathname === "/login") location.replace("/login"); } // logged out
+    else if (answer.ok) show(await answer.text());
     else if (answer.status === 404 && $("#head")) location.replace("/"); // deleted
   } catch { /* the stream says when the server is back */ } finally {
     loading = false;

@@ -116,3 +116,24 @@ def test_the_schema_says_which_draft_it_is() -> None:
 
 def test_an_empty_schema_takes_every_object() -> None:
     assert problems({"anything": [None]}, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"type": "string", "format": "date"}, "yesterday", "is no date, as in 2026-11-30"),
+        ({"type": "string", "format": "email"}, "nobody", "is no email"),
+        ({"type": "string", "minLength": 1}, "", "needs at least 1 character"),
+        ({"type": "array", "minItems": 2}, [], "needs at least 2 items"),
+        ({"type": "number", "exclusiveMinimum": 0}, 0, "must be more than 0"),
+        ({"type": "integer", "maximum": 9}, 10, "must be 9 or less"),
+    ],
+)
+def test_a_problem_reads_like_a_sentence_about_the_value(schema: Any, value: Any, told: str) -> None:
+    (problem,) = problems({"x": value}, {"type": "object", "properties": {"x": schema}})
+    assert problem == {"path": "/x", "message": told}
+
+
+def test_a_format_that_tools_understand_differently_is_left_to_the_tool() -> None:
+    schema = {"properties": {"at": {"type": "string", "format": "date-time"}}}
+    assert problems({"at": "2026-11-30 10:00"}, schema) == []
