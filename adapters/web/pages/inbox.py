@@ -21,7 +21,7 @@ from ..forms import Form
 from .html import page, see_other
 from .visit import Visit
 
-ROWS = 40
+ROWS = 30
 _VIEWS: dict[View, str] = {"action": "Action", "unread": "Unread", "all": "All", "archived": "Archived"}
 _LONGEST_SEARCH = 1000
 _SUMMARY = 100
