@@ -177,6 +177,32 @@ async def test_a_draft_stays_until_it_is_sent_and_is_sent_once(web: Web) -> None
     assert len(found["threads"]) == 1
 
 
+async def test_a_draft_outlives_a_session_that_ended_and_is_shown_to_nobody_else(web: Web) -> None:
+    page = await web.window()
+    await web.log_in(page, "Flo")
+    await page.get_by_label("New task").fill("long and carefully written")
+    await page.context.clear_cookies()
+    await button(page, "Send").click()
+    await expect(page.get_by_role("alert")).to_contain_text("You are not logged in")
+    await web.log_in(page, "Eve")
+    await expect(page.get_by_label("New task")).to_have_value("")
+    await page.context.clear_cookies()
+    await web.log_in(page, "Flo")
+    await expect(page.get_by_label("New task")).to_have_value("long and carefully written")
+
+
+async def test_a_button_that_has_the_focus_stays_the_button_it_is(web: Web) -> None:
+    thread_id = await web.ask("[[sleep 2]]", "Focus on a button")
+    page = await web.open(f"/threads/{thread_id}")
+    archive = button(page, "Archive")
+    await archive.focus()
+    await expect(button(page, "Stop")).to_have_count(
+        0
+    )  # the run ended, and the row of buttons is another one
+    await expect(said(page).last).to_contain_text("slept")
+    await expect(archive).to_be_focused()
+
+
 async def test_a_file_goes_along_and_can_be_had_back(web: Web) -> None:
     page = await web.open("/")
     name = "Rechnung ü & <b>.txt"

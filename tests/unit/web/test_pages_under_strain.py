@@ -137,3 +137,29 @@ async def test_a_full_disk_stops_no_reading_and_is_told_in_plain_words(
             assert "keep these words" in refused.text
             assert "Nothing was stored" in refused.text
             assert (await ada.post("/logout", {})).status_code == 503
+
+
+async def test_a_page_shows_so_much_and_links_to_the_rest(served: Served) -> None:
+    words = "and so on " * 70_000
+    thread_id = str((await served.http.post("/api/threads", json={"text": words})).json()["thread_id"])
+    async with at_home(served) as ada:
+        page = await shown(ada, f"/threads/{thread_id}")
+        (whole,) = [node for node in page.all("a") if node.text == "the whole message"]
+        assert len(page.text) < 20_000
+        answer = await ada.http.get(whole.attrs["href"])
+        assert answer.text == words
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["content-disposition"].startswith("attachment;")
+        other = whole.attrs["href"].rpartition("/")[0] + "/1"
+        assert (await ada.http.get(other)).status_code == 404
+    async with at_home(served, "Dan") as dan:
+        assert (await dan.http.get(whole.attrs["href"])).status_code == 404
+
+
+async def test_what_is_too_much_to_be_taken_apart_is_shown_as_it_is(served: Served) -> None:
+    words = "**not bold** " * 18_000
+    thread_id = str((await served.http.post("/api/threads", json={"text": words})).json()["thread_id"])
+    async with at_home(served) as ada:
+        page = await shown(ada, f"/threads/{thread_id}")
+    assert page.all("strong") == []
+    assert page.one("pre", class_="plain").text.strip() == words.strip()
