@@ -25,7 +25,7 @@ from pizzabot.home import Home
 from pizzabot.ids import new_id
 from pizzabot.inbox import intake, pages, threads
 from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage
-from pizzabot.people import People, Person, administer, may_administer
+from pizzabot.people import People, Person, administer, may_write
 
 if TYPE_CHECKING:
     from pizzabot.engine.engine import Engine
@@ -243,7 +243,7 @@ class Doors:
 
     # An approver sees a thread for what is to be decided in it, and may do no more there than decide.
     def _only_owner(self, thread: threads.Thread, person: Person, what: str) -> None:
-        if thread.owner.casefold() != person.name.casefold() and not may_administer(person):
+        if not may_write(person, thread.owner):
             raise Forbidden(f"Only {thread.owner} or an owner may {what} this thread.", code="not_yours")
 
     async def _end_run(self, thread_id: str, person: Person, via: str) -> bool:

@@ -102,6 +102,16 @@ def may_decide(person: Person, approvers: frozenset[str], thread_owner: str) -> 
     return person.role == "owner" or _same_name(person.name, thread_owner)
 
 
+def owns(person: Person, thread_owner: str) -> bool:
+    """Whether it is the person's own thread, however the name is written."""
+    return _same_name(person.name, thread_owner)
+
+
+def may_write(person: Person, thread_owner: str) -> bool:
+    """Whether the person may write in a thread, and rename, archive, fork, stop and delete it."""
+    return owns(person, thread_owner) or may_administer(person)
+
+
 def may_administer(person: Person) -> bool:
     """Whether the person may change skills, servers, triggers of others, grants, and stop everything."""
     return person.role == "owner"

@@ -31,6 +31,11 @@ def storable(text: str) -> str:
     return _NOT_STORABLE.sub("\ufffd", text)
 
 
+def with_newlines(text: str) -> str:
+    """`text` with every line break as a newline: forms send CR LF, whatever they were given."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def visible(text: str, *, body: bool = False) -> str:
     r"""`text` with control, ANSI, bidi and other unseen characters written out, as in `\x1b` and `\u202e`.
 
@@ -38,7 +43,9 @@ def visible(text: str, *, body: bool = False) -> str:
     """
     if body:
         text = text.replace("\r\n", "\n")
-    if text.isascii() and text.isprintable():
+    # Most texts end here: printable is all but controls, formats and separators other than the space.
+    bare = text.replace("\n", "").replace("\t", "") if body else text
+    if bare.isprintable() and _BLANK.search(bare) is None:
         return text
     kept = _JOINERS + ("\n\t" if body else "")
     return "".join(c if c in kept or not _hides(c) else _written_out(c) for c in text)

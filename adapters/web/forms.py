@@ -31,6 +31,11 @@ class Form:
     files: tuple[tuple[str, Attachment], ...] = ()
 
 
+def media_type(headers: Headers) -> str:
+    """What a body is said to be, without parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def read(raw: bytes, headers: Headers) -> Form:
     """The form in a body.
 
@@ -39,10 +44,10 @@ async def read(raw: bytes, headers: Headers) -> Form:
         BadBody: it is no well-formed one.
         Invalid: a field is given twice, or holds what cannot be stored.
     """
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == MULTIPART:
+    sent = media_type(headers)
+    if sent == MULTIPART:
         return await _multipart(raw, headers)
-    if media_type != URL_ENCODED:
+    if sent != URL_ENCODED:
         raise UnsupportedMediaType("Send a form, URL-encoded or as multipart/form-data.")
     try:
         pairs = parse_qsl(

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from pizzabot.approvals.schemas import Shape, shapes, type_of
 from pizzabot.messages import Args, Json
-from pizzabot.text import is_storable
+from pizzabot.text import is_storable, with_newlines
 
 MAX_DEPTH = 50
 _MAX_DIGITS = 4300  # of a whole number; more take Python quadratic time, so it refuses them, too
@@ -304,8 +304,7 @@ def _value(field: Field, proposed: Json, text: str | None) -> Json:
     """
     if text is None:
         return proposed
-    # Forms send every line break as CR LF, whatever they were given.
-    text, shown = _with_newlines(text), _with_newlines(field.text)
+    text, shown = with_newlines(text), with_newlines(field.text)
     bare = text if field.reads is FieldKind.TEXT else text.strip()
     if shown in (text, bare) and (field.given or not field.required):
         return proposed
@@ -316,10 +315,6 @@ def _value(field: Field, proposed: Json, text: str | None) -> Json:
     if field.kind is FieldKind.LIST:
         return _items(text, field.items)
     return _READERS[field.reads](text)
-
-
-def _with_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _nothing(field: Field) -> Json:

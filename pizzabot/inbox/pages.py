@@ -32,6 +32,7 @@ from pizzabot.text import is_storable
 
 View = Literal["all", "unread", "action", "archived"]
 MAX_PAGE = 100
+MAX_SEARCH = 1000  # characters
 _MAX_WORDS = 16
 _LARGEST_BATCH = 20_000
 _SEARCHED_TEXT = 200_000  # what PostgreSQL indexes of a message; no excerpt needs more

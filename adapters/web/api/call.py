@@ -12,7 +12,7 @@ from pizzabot.errors import Invalid
 from pizzabot.messages import Json
 from pizzabot.people import Person
 
-from .. import body
+from .. import body, forms
 from ..ids import is_id, known_id, positive
 from ..refusals import BadBody, UnsupportedMediaType
 from . import parse
@@ -71,4 +71,4 @@ class Call:
     @property
     def media_type(self) -> str:
         """What the body is said to be, without parameters."""
-        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return forms.media_type(self.request.headers)

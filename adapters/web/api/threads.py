@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from pizzabot.errors import Invalid, NotFound
-from pizzabot.inbox.pages import MAX_PAGE, View
+from pizzabot.inbox.pages import MAX_PAGE, MAX_SEARCH, View
 from pizzabot.messages import Accepted, InboundMessage
 from pizzabot.reports import thread_row
 
@@ -23,7 +23,6 @@ _VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
 _DEFAULT_PAGE = 50
 _MAX_MESSAGES = 200
 _LONGEST_KEY = 255
-_LONGEST_SEARCH = 1000
 
 
 async def inbox(call: Call) -> Response:
@@ -33,9 +32,9 @@ async def inbox(call: Call) -> Response:
     if view is None:
         raise Invalid(f'"view" is not known; use one of {", ".join(_VIEWS)}.', code="invalid_query")
     words = query.get("q", "")
-    if len(words) > _LONGEST_SEARCH:
+    if len(words) > MAX_SEARCH:
         raise Invalid(
-            f'"q" is longer than {_LONGEST_SEARCH} characters; search for fewer words.', code="invalid_query"
+            f'"q" is longer than {MAX_SEARCH} characters; search for fewer words.', code="invalid_query"
         )
     limit = call.number("limit", _DEFAULT_PAGE, most=MAX_PAGE)
     page = await call.doors.reports.inbox(
@@ -79,7 +78,7 @@ async def _accept(call: Call, thread_id: str | None) -> Accepted:
 
 
 async def _written(call: Call, *, titled: bool) -> Written:
-    if call.media_type == "multipart/form-data":
+    if call.media_type == forms.MULTIPART:
         form = await forms.read(await call.raw(FILES_BYTES), call.request.headers)
         return parse.message_of_form(form, titled=titled)
     sent = await call.json(limit_bytes=FILES_BYTES)

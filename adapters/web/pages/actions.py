@@ -18,6 +18,7 @@ from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
 from pizzabot.messages import ActionState, Decision, Verdict
+from pizzabot.text import with_newlines
 
 from ..forms import Form
 from .html import page, see_other
@@ -146,8 +147,7 @@ def _typed(proposed: tuple[Field, ...], said: Mapping[str, str]) -> dict[str, st
     sent = {field.name: said.get(f"arg.{number}") for number, field in enumerate(proposed)}
     # A checkbox that is not ticked is not sent.
     boxes = {field.name: "false" for field in proposed if is_checkbox(field)}
-    # Browsers send line breaks in their own way.
-    return boxes | {n: _lines(t) for n, t in sent.items() if t is not None}
+    return boxes | {n: with_newlines(t) for n, t in sent.items() if t is not None}
 
 
 def is_checkbox(field: Field) -> bool:
@@ -157,11 +157,7 @@ def is_checkbox(field: Field) -> bool:
 
 def _touched(proposed: tuple[Field, ...], typed: Mapping[str, str]) -> bool:
     """Whether somebody typed something, however it reads."""
-    return any(_lines(typed.get(field.name, field.text)) != _lines(field.text) for field in proposed)
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return any(typed.get(field.name) not in (None, with_newlines(field.text)) for field in proposed)
 
 
 def _contradiction(
@@ -196,7 +192,7 @@ def _problem(error: Refused, at_fields: Mapping[str, str]) -> str:
 
 
 def _text(sent: str | None) -> str | None:
-    return _lines(sent or "").strip() or None
+    return with_newlines(sent or "").strip() or None
 
 
 def _with_what_else_is_wrong(filled: Filled, action: Mapping[str, Any]) -> Filled:

@@ -14,7 +14,8 @@ from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox.excerpts import marked
-from pizzabot.inbox.pages import View, search_words
+from pizzabot.inbox.pages import MAX_SEARCH, View, search_words
+from pizzabot.inbox.threads import one_line
 from pizzabot.text import visible
 
 from ..forms import Form
@@ -23,7 +24,6 @@ from .visit import Visit
 
 ROWS = 30
 _VIEWS: dict[View, str] = {"action": "Action", "unread": "Unread", "all": "All", "archived": "Archived"}
-_LONGEST_SEARCH = 1000
 _SUMMARY = 100
 # Bold, code and headings; the bars of a table, and the line under its head.
 _LAYOUT = re.compile(r"\*\*|__|`+|(?<!\S)#{1,6}(?= )|\|(?:[ :]*-+[ :|-]*)?")
@@ -44,7 +44,7 @@ async def form(visit: Visit, status: int = 200, *, draft: str = "", problem: str
     """The inbox, also when what was written there could not be taken."""
     query = visit.request.query_params
     view: View = next((known for known in _VIEWS if known == query.get("view")), "all")
-    words = query.get("q", "").strip()[:_LONGEST_SEARCH]
+    words = query.get("q", "").strip()[:MAX_SEARCH]
     found = await visit.doors.reports.inbox(
         visit.person, view, limit=ROWS, cursor=query.get("cursor"), words=words
     )
@@ -92,7 +92,7 @@ def summary(args: Mapping[str, Any]) -> str:
     """Arguments on one short line, to tell what waits apart; the form has them in full."""
     read = (shown(field) for field in fields({}, args))
     line = ", ".join(f"{visible(argument.name)} {visible(argument.text)}" for argument in read)
-    return line if len(line) <= _SUMMARY else line[: _SUMMARY - 1] + "…"
+    return one_line(line, _SUMMARY)
 
 
 def unmarked(text: str) -> str:

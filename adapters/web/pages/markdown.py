@@ -116,11 +116,11 @@ def markup(text: str) -> Markup:
 
 def plain(text: str) -> Markup:
     """`text` as it is: for what is too much to be taken apart."""
-    return _plain(_seen(str(text)))
+    return _plain(visible(str(text), body=True))
 
 
 def _markup(text: str) -> Markup:
-    text = _seen(text)
+    text = visible(text, body=True)
     if _is_unwieldy(text):
         return _plain(text)
     try:
@@ -145,16 +145,9 @@ def _plain(text: str) -> Markup:
     return Markup(f'<pre class="plain">{escape(text)}</pre>\n')
 
 
-def _seen(text: str) -> str:
-    """`text` with unseen characters written out; most texts have none, which is quickly known."""
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return visible(text, body=True)
-
-
 def _text(text: str) -> str:
     """Text for HTML. Entities may have brought unseen characters in again."""
-    return escape(_seen(text))
+    return escape(visible(text, body=True))
 
 
 # -- taking apart ----------------------------------------------------------------------------------------

@@ -82,15 +82,16 @@ def timeline(
     `[{"message": …} | {"run": …, "activity": […], "actions": […]}]`. A run that said nothing yet comes last,
     and so do actions whose run is on an older page but which still wait.
     """
-    blocks = {
-        run["id"]: {
-            "run": run,
-            "activity": [row for row in activity if row["run_id"] == run["id"]],
-            "actions": [card(action) for action in actions if action["run_id"] == run["id"]],
-        }
-        for run in runs
+    blocks: dict[str, dict[str, Any]] = {
+        run["id"]: {"run": run, "activity": [], "actions": []} for run in runs
     }
-    orphans = [card(action) for action in actions if action["run_id"] not in blocks]
+    orphans: list[dict[str, Any]] = []
+    for step in activity:
+        if step["run_id"] in blocks:
+            blocks[step["run_id"]]["activity"].append(step)
+    for action in actions:
+        block = blocks.get(action["run_id"])
+        (block["actions"] if block is not None else orphans).append(card(action))
     found: list[dict[str, Any]] = []
     for message in messages:
         block = blocks.pop(message["run_id"], None) if message["role"] != "user" else None

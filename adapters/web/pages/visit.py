@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from pizzabot.doors import Doors
-from pizzabot.people import Person, may_administer
+from pizzabot.people import Person, may_administer, may_write, owns
 
 from .. import body, forms
 from ..forms import Form
@@ -66,11 +66,11 @@ class Visit:
         return min(number, most) if number is not None else None
 
     def writes_in(self, thread_owner: str) -> bool:
-        """Whether this person may write in, rename, archive and stop a thread of that owner."""
-        return self.is_owner or self.owns(thread_owner)
+        """Whether this person may write in a thread of that owner."""
+        return may_write(self.person, thread_owner)
 
     def owns(self, thread_owner: str) -> bool:
-        return thread_owner.casefold() == self.person.name.casefold()
+        return owns(self.person, thread_owner)
 
 
 def csrf_of(secret: str) -> str:
