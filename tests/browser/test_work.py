@@ -179,6 +179,13 @@ async def test_a_draft_stays_until_it_is_sent_and_is_sent_once(web: Web) -> None
 
 async def test_a_draft_outlives_a_session_that_ended_and_is_shown_to_nobody_else(web: Web) -> None:
     page = await web.window()
+    written = asyncio.Event()
+
+    async def later(route: Route) -> None:  # a page that follows may notice first, and leave by itself
+        await written.wait()
+        await route.continue_()
+
+    await page.route("**/events", later)
     await web.log_in(page, "Flo")
     await page.get_by_label("New task").fill("long and carefully written")
     await page.context.clear_cookies()
@@ -189,6 +196,7 @@ async def test_a_draft_outlives_a_session_that_ended_and_is_shown_to_nobody_else
     await page.context.clear_cookies()
     await web.log_in(page, "Flo")
     await expect(page.get_by_label("New task")).to_have_value("long and carefully written")
+    written.set()
 
 
 async def test_a_button_that_has_the_focus_stays_the_button_it_is(web: Web) -> None:
