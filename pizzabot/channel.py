@@ -28,6 +28,10 @@ class Channel(Protocol):
         """The private place where this channel reaches the person; None when it cannot."""
         ...
 
+    def is_with(self, person: Person, address: str) -> bool:
+        """Whether a conversation at `address` is the person's own: what is said there reaches them."""
+        ...
+
     async def start(self) -> None:
         """Begin to listen; returns at once and keeps trying by itself when the other side is away."""
         ...

@@ -23,8 +23,9 @@ from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.ids import new_id
-from pizzabot.inbox import intake, pages, threads
-from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage
+from pizzabot.inbox import intake, pages, staging, threads
+from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage, Staged, Working
+from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_write
 
 if TYPE_CHECKING:
@@ -96,9 +97,11 @@ class Doors:
         reports: Reports,
         sessions: Sessions,
         routes: Callable[[], Sequence[Any]],
+        url: Callable[[], str],
     ) -> None:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
         self.sessions, self.events, self.routes, self.clock = sessions, events, routes, clock
+        self.url = url
         self._home, self._database = home, database
         self._engine, self._delivery = engine, delivery
         self._checkpoints, self._servers, self._skills = checkpoints, servers, skills
@@ -141,6 +144,23 @@ class Doors:
         self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
         return accepted
 
+    async def stage(self, channel: str, item: Staged) -> bool:
+        """Commit what cannot be understood within the time its sender waits; whether it is new.
+
+        The channel finds it again in `staged` until it calls `unstage`.
+        """
+        now = self.clock.now()
+        known = await self._database.read(lambda c: intake.known(c, item.key))
+        return known is None and await self._write(lambda c: staging.put(c, channel, item, now))
+
+    async def staged(self, channel: str) -> list[Staged]:
+        """What a channel has yet to understand, oldest first."""
+        return await self._database.read(lambda c: staging.of_channel(c, channel))
+
+    async def unstage(self, channel: str, key: str) -> None:
+        """It was accepted, or refused for good."""
+        await self._write(lambda c: staging.remove(c, channel, key))
+
     async def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return await write_now(self._database, work)
 
@@ -164,6 +184,10 @@ class Doors:
         self._action_changed(decided.action)
         return decided.action
 
+    async def asked(self, action_id: str, person: Person) -> Action:
+        """An action that the person may see; NotFound for everybody else."""
+        return (await self._database.read(lambda c: approvals.seen_action(c, action_id, person)))[0]
+
     async def reopen(self, action_id: str, person: Person, via: str) -> Action:
         """Make an expired action pending again."""
         now = self.clock.now()
@@ -176,7 +200,32 @@ class Doors:
         data = {"action_id": action.id, "state": str(action.state)}
         self.events.publish(Event("action", action.thread_id, data))
 
+    # -- out ---------------------------------------------------------------------------------------------
+
+    async def show_status(self, thread_id: str, channel: str) -> Working | None:
+        """Have a status message delivered for the run at work in a thread that lives in `channel`.
+
+        Once per run; returns the run and, when its message is there already, the copy's name. None when
+        nothing is at work there.
+        """
+        work = self._engine.endings.show_status
+        shown = await self._write(lambda c: work(c, thread_id, channel))
+        self._delivery.wake()
+        return shown
+
+    async def is_back(self, channel: str) -> None:
+        """The channel can deliver again: what waits for it is due now."""
+        await self._delivery.is_back(channel)
+
     # -- threads -----------------------------------------------------------------------------------------
+
+    async def thread_of_copy(self, channel: str, address: str, external_id: str) -> str | None:
+        """The thread of something that was delivered there; None when nothing was."""
+        return await self._database.read(lambda c: outbox.thread_of_copy(c, channel, address, external_id))
+
+    async def thread_at(self, channel: str, address: str) -> str | None:
+        """The thread that lives at an address; None when none does."""
+        return await self._database.read(lambda c: threads.at_address(c, channel, address))
 
     async def thread(self, thread_id: str, person: Person) -> threads.Thread:
         """The thread, for somebody who may see it; NotFound for everybody else."""

@@ -130,5 +130,5 @@ class DeliveryUnknown(DeliveryFailed):
 
     code = "delivery_unknown"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retryable=True)
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message, retryable=True, retry_after=retry_after)

@@ -166,16 +166,37 @@ class Action:
     final_args: Args | None = None
 
 
-OutboundKind = Literal["answer", "notice", "action"]
+OutboundKind = Literal["answer", "notice", "action", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing the agent did or does: the tool `name`, used by `worker` or by the root agent (None)."""
+
+    name: str
+    worker: str | None
+    outcome: str  # started | ok | error | paused | stopped
+    milliseconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """How a run stands and its newest steps, oldest first: what a status message shows."""
+
+    run_id: str
+    state: RunState
+    started_at: datetime | None
+    ended_at: datetime | None
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundItem:
     """One thing to be shown at one address of one channel.
 
-    `key` is the idempotency key: the channel puts it where `Channel.find` can look it up.
-    `external_id` is set when a copy is already there and must be repainted in place.
-    `action` is the state at the moment of delivery, not of queueing, so a late copy is never stale.
+    `key` is the idempotency key: the channel puts it where `Channel.find` can look it up; nothing with it is
+    older than `queued_at`. `external_id` is set when a copy is already there and must be repainted in place.
+    `action` and `status` are as they stand at delivery, not at queueing, so a late copy is never stale.
     """
 
     key: str
@@ -185,9 +206,29 @@ class OutboundItem:
     thread_id: str
     thread_title: str
     text: str
+    queued_at: datetime
     action: Action | None = None
+    status: RunStatus | None = None
     person: str | None = None
     external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A run at work in a thread that lives at `address`; `copy` names its status message once it is there."""
+
+    run_id: str
+    address: str
+    started_at: datetime | None
+    copy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What arrived and takes longer to understand than its sender waits; `body` is the channel's."""
+
+    key: str
+    body: str
 
 
 @dataclass(frozen=True, slots=True)

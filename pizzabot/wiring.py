@@ -73,7 +73,7 @@ class Runtime:
     @property
     def url(self) -> str:
         """Where people reach the web view."""
-        return str(getattr(self.channels.get("api"), "url", self.settings.web.public_url))
+        return self.doors.url()
 
 
 _Load = Callable[[AsyncExitStack], Coroutine[Any, Any, "tuple[Agent, GroupCommitSaver]"]]
@@ -227,6 +227,7 @@ async def open_runtime(
             reports=reports,
             sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
+            url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
         )
         channels.update(load_channels(doors))
         await delivery.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -46,6 +46,17 @@ def problems(args: Any, schema: Mapping[str, Any]) -> list[dict[str, str]]:
         # What cannot be checked is not run.
         return [{"path": "", "message": f"the tool's own schema cannot be used ({type(error).__name__})"}]
     return [{"path": _pointer(error), "message": _plain(error)} for error in errors[:_MAX_PROBLEMS]]
+
+
+def by_argument(found: Iterable[Mapping[str, str]], names: Collection[str]) -> dict[str, str]:
+    """The first problem of each named argument: the one that its JSON pointer begins with."""
+    named: dict[str, str] = {}
+    for problem in found:
+        name = problem["path"].split("/")[1] if problem["path"] else ""
+        name = name.replace("~1", "/").replace("~0", "~")
+        if name in names:
+            named.setdefault(name, problem["message"])
+    return named
 
 
 def _errors(args: Any, schema: dict[str, Any]) -> list[ValidationError]:

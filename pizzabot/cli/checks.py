@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Level = Literal["ok", "warning", "error"]
 
+CHECKS_GROUP = "pizzabot.checks"
 MODEL_SECONDS = 30.0
 _POSTGRES_SECONDS = 10
 _LITTLE_BYTES, _TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
@@ -87,6 +88,15 @@ def channels(settings: Settings) -> Iterator[Finding]:
     installed = {entry.name for entry in entry_points(group=CHANNEL_GROUP)}
     for line in not_acted_on(settings, installed):
         yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
+
+
+async def services(settings: Settings) -> list[Finding]:
+    """Whether the services that channels talk to let us in; each channel asks its own."""
+    found: list[Finding] = []
+    for entry in entry_points(group=CHECKS_GROUP):
+        for level, text, cure in await entry.load()(settings):
+            found.append(Finding(level, entry.name, text, cure))
+    return found
 
 
 def files(home: Home, environ: Mapping[str, str]) -> Iterator[Finding]:

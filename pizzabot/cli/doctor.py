@@ -29,11 +29,11 @@ _SERVERS_SECONDS = 35.0
 def doctor(
     json: JsonOption = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask neither the model nor MCP servers.")
+        bool, typer.Option("--offline", help="Ask neither Slack, nor the model, nor MCP servers.")
     ] = False,
     home: HomeOption = None,
 ) -> int:
-    """Check settings, home, database, model, MCP servers, skills, server and disk."""
+    """Check settings, home, database, Slack, model, MCP servers, skills, server and disk."""
     logging.getLogger().addHandler(logging.NullHandler())  # what fails is a line below, not a log
     found = list(examined(home_of(home), os.environ, offline=offline))
     if json:
@@ -81,11 +81,14 @@ def _of_settings(
     yield from checks.channels(settings)
     yield from checks.databases(home, settings)
     if not offline:
+        yield from asyncio.run(checks.services(settings))
         yield asyncio.run(checks.model(settings, environ))
         yield from asyncio.run(_connected(home, environ))
     else:
         yield from checks.files(home, environ)
-        yield Finding("ok", "model and MCP servers", "not asked, because of --offline")
+        yield Finding(
+            "ok", "services", "Slack, the model and MCP servers were not asked, because of --offline"
+        )
     yield checks.running(home, environ)
 
 

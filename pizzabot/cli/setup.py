@@ -172,3 +172,18 @@ def version() -> None:
     from pizzabot import __version__
 
     print(f"pizzabot {__version__}")
+
+
+def slack_manifest(home: HomeOption = None) -> None:
+    """Print the app's manifest as JSON: for Socket Mode, or with this server's address for mode "http"."""
+    from importlib.metadata import entry_points
+
+    from pizzabot.cli.output import print_json
+    from pizzabot.settings import load_environment, load_settings
+
+    path = home_of(home).path
+    environ = load_environment(path, os.environ)
+    # Switched off for this: the tokens come from the app that is made with it, so they are not there yet.
+    settings = load_settings(path, {**environ, "PIZZABOT_SLACK__ENABLED": "false"})
+    (entry,) = entry_points(group="pizzabot.manifests", name="slack")
+    print_json(entry.load()(settings))

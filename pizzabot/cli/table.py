@@ -74,6 +74,9 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("skills check", "setup:skills_check", "Check a SKILL.md before it is used."),
             Command("mcp list", "house:mcp_list", "List the MCP servers and how they are."),
             Command("mcp tools", "house:mcp_tools", "List the tools of one server, or of all."),
+            Command(
+                "slack manifest", "setup:slack_manifest", "Print the manifest to make the Slack app from."
+            ),
             Command("mcp reconnect", "house:mcp_reconnect", "Connect to an MCP server anew."),
             Command("backup", "setup:backup", "Copy the home into one file, also while the server runs."),
             Command("restore", "setup:restore", "Fill an empty home from a backup."),
@@ -88,6 +91,7 @@ COMMANDS = tuple(row for _, rows in SECTIONS for row in rows)
 GROUPS = {
     "skills": "Skills: what the agent can be asked to do.",
     "mcp": "MCP servers: where tools come from.",
+    "slack": "Slack: the app that people talk to.",
 }
 
 _HEAD = """\

@@ -146,6 +146,16 @@ inbound = sa.Table(
     sa.Column("received_at", UtcTime, nullable=False),
 )
 
+# What a channel has yet to understand, with files that are still to be fetched for example.
+staged = sa.Table(
+    "staged",
+    metadata,
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("received_at", UtcTime, nullable=False),
+)
+
 attachments = sa.Table(
     "attachments",
     metadata,
@@ -263,7 +273,7 @@ outbox = sa.Table(
     sa.Column("channel", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("person", sa.Text),
-    sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action
+    sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action | status
     _thread_key(nullable=False, index=True),
     sa.Column("message_seq", _Sequence),
     sa.Column("action_id", sa.Text),
@@ -275,6 +285,7 @@ outbox = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("sent_at", UtcTime),
+    sa.Column("run_id", sa.Text),  # of a status
 )
 OUTBOX_OPEN = _is(outbox.c.state, "pending", "sending", "unknown")
 OUTBOX_FAILED = _is(outbox.c.state, "failed")
@@ -305,9 +316,13 @@ deliveries = sa.Table(
     _thread_key(nullable=False, index=True),
     sa.Column("action_id", sa.Text, index=True),
     sa.Column("person", sa.Text),
-    sa.Column("shown_state", sa.Text),  # of the action, in this copy
+    sa.Column("shown_state", sa.Text),  # of the action or the run, in this copy
     sa.Column("delivered_at", UtcTime, nullable=False),
+    sa.Column("run_id", sa.Text),  # of a status
 )
+STATUS_QUEUED, STATUS_SHOWN = outbox.c.run_id.is_not(None), deliveries.c.run_id.is_not(None)
+sa.Index("outbox_of_run", outbox.c.run_id, **_where(STATUS_QUEUED))
+sa.Index("deliveries_of_run", deliveries.c.run_id, **_where(STATUS_SHOWN))
 
 activity = sa.Table(
     "activity",

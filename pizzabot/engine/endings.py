@@ -19,7 +19,7 @@ from pizzabot.approvals import store as actions
 from pizzabot.clock import Clock
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, OutboundKind, RunState
+from pizzabot.messages import Action, OutboundKind, RunState, Working
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People
@@ -78,6 +78,7 @@ class Endings:
             return False
         for action in actions.withdraw(connection, thread_id):
             outbox.repaint(connection, action.id, action.state, now)
+        outbox.repaint_status(connection, run.id, now)
         text = f"Stopped by {person}. Retry goes on from here; a new message starts anew."
         seq = threads.add_message(
             connection, thread_id, now, role="notice", author=threads.AGENT_NAME, text=text, run_id=run.id
@@ -116,8 +117,10 @@ class Endings:
         # Held until the commit: a decision must not slip in between looking and pausing.
         threads.lock(connection, run.thread_id)
         decided = actions.any_decided(connection, questions)
-        if not runs.pause(connection, run, self.clock.now(), used=used, decided=decided):
+        now = self.clock.now()
+        if not runs.pause(connection, run, now, used=used, decided=decided):
             return None
+        outbox.repaint_status(connection, run.id, now)
         return RunState.QUEUED if decided else RunState.WAITING
 
     def _settle(
@@ -131,6 +134,7 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
+        outbox.repaint_status(connection, run.id, now)
         self._tell(connection, thread, seq, kind, now)
         state = "done" if kind == "answer" else "failed"
         self._audit(connection, f"run.{state}", run.id, {"thread": run.thread_id, **data})
@@ -165,6 +169,27 @@ class Endings:
                 person=place.person,
                 message_seq=seq,
             )
+
+    def show_status(self, connection: sa.Connection, thread_id: str, channel: str) -> Working | None:
+        """Queue the status message of the run at work in a thread that lives in `channel`, once per run.
+
+        Returns where it is, or None when nothing is at work there.
+        """
+        run, thread = runs.active(connection, thread_id), threads.get(connection, thread_id)
+        if run is None or run.state is not RunState.RUNNING or thread is None or thread.channel != channel:
+            return None
+        outbox.enqueue(
+            connection,
+            self.clock.now(),
+            key=f"status/{run.id}/{channel}",
+            channel=channel,
+            address=thread.address,
+            kind="status",
+            thread_id=thread_id,
+            run_id=run.id,
+        )
+        copies = [c for c in outbox.status_copies(connection, run.id) if c.channel == channel]
+        return Working(run.id, thread.address, run.started_at, copies[0].external_id if copies else None)
 
     def announce(self, connection: sa.Connection, action: Action) -> None:
         """Queue the cards of a new action, in the transaction that stores it."""

@@ -16,13 +16,15 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from pizzabot.agent import activity
 from pizzabot.approvals import store as actions
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_until_stored
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
-from pizzabot.inbox import threads
-from pizzabot.messages import OutboundItem, Receipt
+from pizzabot.inbox import runs, threads
+from pizzabot.inbox.runs import Run
+from pizzabot.messages import ACTIVE_RUN_STATES, OutboundItem, Receipt, RunStatus, Step
 from pizzabot.outbox import store
 from pizzabot.outbox.store import OutboxRow
 
@@ -34,6 +36,7 @@ GIVE_UP_AFTER = timedelta(hours=48)
 DELIVERY_SECONDS = 60.0
 _AT_ONCE = 20
 _IDLE_SECONDS = 60.0
+_STEPS_SHOWN = 40
 
 
 class Delivery:
@@ -65,6 +68,12 @@ class Delivery:
     def wake(self) -> None:
         """There may be something due."""
         self._due.set()
+
+    async def is_back(self, channel: str) -> None:
+        """A channel that was away can deliver again: nothing waits out its delay."""
+        now = self._clock.now()
+        await self._database.write(lambda c: store.due_now(c, channel, now))
+        self.wake()
 
     async def _run(self) -> None:
         while True:
@@ -106,7 +115,7 @@ class Delivery:
             if item is None:
                 await self._database.write(lambda c: store.failed(c, row, "what it tells was deleted"))
                 return
-            await self._settle(row, item, await self._send(row, item))
+            await self._say(row, item)
         except DeliveryFailed as error:
             await self._later(row, error)
         except Exception as error:
@@ -114,31 +123,36 @@ class Delivery:
             lost = DeliveryUnknown(f"{type(error).__name__} inside the channel {row.channel}")
             await self._later(row, lost)
 
-    async def _send(self, row: OutboxRow, item: OutboundItem) -> Receipt:
+    async def _say(self, row: OutboxRow, item: OutboundItem) -> None:
         channel = self._channels.get(row.channel)
         if channel is None:
             raise DeliveryFailed(f"the channel {row.channel} is not configured", retryable=True)
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
-                # A repaint is simply repeated: looking would find the old copy and take it for the new one.
-                looks = row.state == "unknown" and item.external_id is None
-                if looks and (found := await channel.find(item)) is not None:
-                    return found
-                return await channel.deliver(item)
+                found = await _left_by_an_earlier_try(row, item, channel)
+                receipt = found or (await channel.deliver(item) if _is_worth_saying(item) else None)
         except TimeoutError as error:
             raise DeliveryUnknown(f"{row.channel} did not answer within {DELIVERY_SECONDS:.0f} s") from error
+        if receipt is None:
+            await self._database.write(lambda c: store.drop(c, row))
+            return
+        # What was found may show an earlier state than this one.
+        await self._settle(row, receipt, _state_of(item) if found is None else None)
 
-    async def _settle(self, row: OutboxRow, item: OutboundItem, receipt: Receipt) -> None:
-        shown = item.action.state if item.action else None
+    async def _settle(self, row: OutboxRow, receipt: Receipt, shown: str | None) -> None:
         now = self._clock.now()
 
         def work(connection: sa.Connection) -> None:
             store.sent(connection, row, receipt.external_id, shown, now)
+            # Decided, or ended, while the message was on its way: what it shows is stale already.
             if row.action_id is not None:
                 action = actions.get(connection, row.action_id)
-                # Decided while the card was on its way: what it shows is stale already.
                 if action is not None and action.state != shown:
                     store.repaint(connection, action.id, action.state, now)
+            if row.run_id is not None:
+                run = runs.get(connection, row.run_id)
+                if run is not None and run.state != shown:
+                    store.repaint_status(connection, run.id, now)
 
         await self._database.write(work)
 
@@ -160,7 +174,8 @@ class Delivery:
         thread = threads.get(connection, row.thread_id)
         message = threads.message(connection, row.message_seq) if row.message_seq is not None else None
         action = actions.get(connection, row.action_id) if row.action_id is not None else None
-        if thread is None or (message is None and action is None):
+        run = runs.get(connection, row.run_id) if row.run_id is not None else None
+        if thread is None or (message is None and action is None and run is None):
             return None
         return OutboundItem(
             key=row.key,
@@ -170,10 +185,48 @@ class Delivery:
             thread_id=thread.id,
             thread_title=thread.title,
             text=message.text if message else "",
+            queued_at=row.created_at,
             action=action,
+            status=_status(connection, run) if run is not None else None,
             person=row.person,
             external_id=row.external_id,
         )
+
+
+async def _left_by_an_earlier_try(row: OutboxRow, item: OutboundItem, channel: Channel) -> Receipt | None:
+    """The copy of an item whose outcome is unknown.
+
+    A repaint is simply repeated: looking would find the old copy and take it for the new one.
+    """
+    if row.state != "unknown" or item.external_id is not None:
+        return None
+    try:
+        return await channel.find(item)
+    except DeliveryFailed as error:
+        # Not known any better: it must be looked for again, not said again.
+        raise DeliveryUnknown(str(error), retry_after=error.retry_after_seconds) from error
+
+
+def _is_worth_saying(item: OutboundItem) -> bool:
+    """Whether it still tells something: that a run is at work does not when it is not any more."""
+    return item.status is None or item.external_id is not None or item.status.state in ACTIVE_RUN_STATES
+
+
+def _state_of(item: OutboundItem) -> str | None:
+    """The state that a copy shows, of what can change later."""
+    if item.status is not None:
+        return item.status.state
+    return item.action.state if item.action else None
+
+
+def _status(connection: sa.Connection, run: Run) -> RunStatus:
+    done = activity.of_runs(connection, run.thread_id, [run.id], each=_STEPS_SHOWN)
+    steps = [
+        Step(row["name"], row["worker"], row["outcome"], row["milliseconds"])
+        for row in done
+        if row["kind"] in ("tool", "worker")
+    ]
+    return RunStatus(run.id, run.state, run.started_at, run.ended_at, tuple(steps))
 
 
 def next_try(row: OutboxRow, error: DeliveryFailed, now: datetime) -> datetime | None:
@@ -181,6 +234,7 @@ def next_try(row: OutboxRow, error: DeliveryFailed, now: datetime) -> datetime |
     since = row.first_tried_at or now
     if not error.retryable or now - since >= GIVE_UP_AFTER:
         return None
-    backed_off = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(row.tries, 20)))
-    asked = timedelta(seconds=error.retry_after_seconds or 0)
-    return now + max(backed_off, asked)
+    if error.retry_after_seconds is not None:
+        # Whoever says when needs no guessing: doubling on top would keep people waiting for nothing.
+        return now + timedelta(seconds=error.retry_after_seconds)
+    return now + min(LONGEST_DELAY, FIRST_DELAY * (1 << min(row.tries, 20)))

@@ -31,15 +31,19 @@ class Reaches(Protocol):
         """The private place where this channel reaches the person; None when it cannot."""
         ...
 
+    def is_with(self, person: Person, address: str) -> bool:
+        """Whether a conversation at `address` is the person's own."""
+        ...
+
 
 Channels = Mapping[str, Reaches]
 
 
 def for_action(own: Place, approvers: Iterable[Person], channels: Channels) -> list[Place]:
-    """The thread's own place and each approver's places for actions."""
+    """The thread's own place and each approver's places for actions, one card per person and channel."""
     found = [own]
     for person in approvers:
-        found += places_of(person, person.notify.action, channels)
+        found += _besides(own, person, person.notify.action, channels)
     return _distinct(found)
 
 
@@ -50,7 +54,15 @@ def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Pla
     """
     if owner is None or (owner.notify.unread is None and own.channel in _PREFERENCE):
         return [own]
-    return _distinct([own, *places_of(owner, owner.notify.unread, channels)])
+    return _distinct([own, *_besides(own, owner, owner.notify.unread, channels)])
+
+
+def _besides(own: Place, person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:
+    """The person's places, without those of the channel in which they have the thread before them."""
+    places = places_of(person, wanted, channels)
+    if own.channel not in channels or not channels[own.channel].is_with(person, own.address):
+        return places
+    return [place for place in places if wanted is not None and place.channel != own.channel]
 
 
 def places_of(person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:

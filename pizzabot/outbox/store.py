@@ -16,7 +16,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pizzabot.database.schema import OUTBOX_FAILED, OUTBOX_OPEN, deliveries, outbox
+from pizzabot.database.schema import (
+    OUTBOX_FAILED,
+    OUTBOX_OPEN,
+    STATUS_QUEUED,
+    STATUS_SHOWN,
+    deliveries,
+    outbox,
+)
 from pizzabot.ids import new_id
 from pizzabot.messages import OutboundKind
 
@@ -34,9 +41,11 @@ class OutboxRow:
     thread_id: str
     message_seq: int | None
     action_id: str | None
+    run_id: str | None
     external_id: str | None
     state: str
     tries: int
+    created_at: datetime
     first_tried_at: datetime | None
 
 
@@ -49,6 +58,7 @@ class Delivery:
     external_id: str
     thread_id: str
     action_id: str | None
+    run_id: str | None
     person: str | None
     shown_state: str | None
 
@@ -63,7 +73,7 @@ _ENQUEUE = {
     dialect: _insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
     for dialect in _DIALECTS
 }
-_SHOWN = ("thread_id", "action_id", "person", "shown_state", "delivered_at")
+_SHOWN = ("thread_id", "action_id", "run_id", "person", "shown_state", "delivered_at")
 
 
 def _remember(dialect: str) -> Any:
@@ -120,6 +130,7 @@ def enqueue(
     person: str | None = None,
     message_seq: int | None = None,
     action_id: str | None = None,
+    run_id: str | None = None,
     external_id: str | None = None,
 ) -> bool:
     """Queue an item once for ever per `key`; whether it is new."""
@@ -133,6 +144,7 @@ def enqueue(
         "thread_id": thread_id,
         "message_seq": message_seq,
         "action_id": action_id,
+        "run_id": run_id,
         "external_id": external_id,
         "state": "pending",
         "tries": 0,
@@ -171,6 +183,7 @@ def sent(
         "external_id": external_id,
         "thread_id": row.thread_id,
         "action_id": row.action_id,
+        "run_id": row.run_id,
         "person": row.person,
         "shown_state": shown_state,
         "delivered_at": now,
@@ -186,6 +199,11 @@ def try_later(
     connection.execute(
         sa.update(outbox).where(outbox.c.id == row.id).values(state=state, due_at=due_at, error=error[:500])
     )
+
+
+def drop(connection: sa.Connection, row: OutboxRow) -> None:
+    """It need not be said any more."""
+    connection.execute(sa.delete(outbox).where(outbox.c.id == row.id))
 
 
 def failed(connection: sa.Connection, row: OutboxRow, error: str) -> None:
@@ -211,10 +229,61 @@ def next_due(connection: sa.Connection) -> datetime | None:
 def copies(connection: sa.Connection, action_id: str) -> list[Delivery]:
     """Every copy of an action's card."""
     query = sa.select(deliveries).where(deliveries.c.action_id == action_id)
-    return [
-        Delivery(**{name: getattr(row, name) for name in Delivery.__dataclass_fields__})
-        for row in connection.execute(query)
-    ]
+    return [_delivery(row) for row in connection.execute(query)]
+
+
+def _delivery(row: Any) -> Delivery:
+    return Delivery(**{name: getattr(row, name) for name in Delivery.__dataclass_fields__})
+
+
+_STATUS_COPIES = sa.select(deliveries).where(STATUS_SHOWN, deliveries.c.run_id == sa.bindparam("run"))
+_UNSAID_STATUS = sa.delete(outbox).where(
+    STATUS_QUEUED, outbox.c.run_id == sa.bindparam("run"), outbox.c.state == "pending"
+)
+
+
+def status_copies(connection: sa.Connection, run_id: str) -> list[Delivery]:
+    """Every status message of a run."""
+    return [_delivery(row) for row in connection.execute(_STATUS_COPIES, {"run": run_id})]
+
+
+def repaint_status(connection: sa.Connection, run_id: str, now: datetime) -> None:
+    """The run stands otherwise now: its status messages follow, and one that was not sent yet never is.
+
+    A message that is on its way is looked at again when it arrives.
+    """
+    connection.execute(_UNSAID_STATUS, {"run": run_id})
+    for copy in status_copies(connection, run_id):
+        enqueue(
+            connection,
+            now,
+            key=f"repaint/{new_id()}",
+            channel=copy.channel,
+            address=copy.address,
+            kind="status",
+            thread_id=copy.thread_id,
+            run_id=run_id,
+            external_id=copy.external_id,
+        )
+
+
+def thread_of_copy(connection: sa.Connection, channel: str, address: str, external_id: str) -> str | None:
+    """The thread that a copy belongs to; None when there is no such copy."""
+    query = sa.select(deliveries.c.thread_id).where(
+        deliveries.c.channel == channel,
+        deliveries.c.address == address,
+        deliveries.c.external_id == external_id,
+    )
+    return connection.execute(query).scalar()
+
+
+def due_now(connection: sa.Connection, channel: str, now: datetime) -> None:
+    """A channel that was away is back: what waits for it need not wait any longer."""
+    connection.execute(
+        sa.update(outbox)
+        .where(OUTBOX_OPEN, outbox.c.state != "sending", outbox.c.channel == channel, outbox.c.due_at > now)
+        .values(due_at=now)
+    )
 
 
 def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime) -> int:

@@ -122,6 +122,7 @@ class SlackTable(Table):
     signing_secret: SecretStr | None = None
     mode: Literal["socket", "http"] = "socket"
     api_url: Url = "https://slack.com/api/"
+    allow_bots: tuple[SlackId, ...] = ()
 
 
 class ServerTable(Table):

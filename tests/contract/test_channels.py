@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pizzabot.adapters.slack.channel import slack_channel
 from pizzabot.adapters.terminal.channel import TerminalChannel
 from pizzabot.adapters.web.channel import ApiChannel, WebChannel
 from starlette.routing import BaseRoute
@@ -27,14 +28,15 @@ from pizzabot.database.migrate import migrate
 from pizzabot.errors import DeliveryUnknown
 from pizzabot.events import Events
 from pizzabot.inbox import threads
-from pizzabot.messages import Action, ActionState, ChannelState, Event, OutboundItem, Receipt, Verdict
+from pizzabot.messages import Action, ActionState, ChannelState, Event, OutboundItem, Receipt, Staged, Verdict
 from pizzabot.outbox import store
 from pizzabot.outbox.delivery import Delivery
-from pizzabot.people import Person
+from pizzabot.people import People, Person
 from pizzabot.settings import Settings
 from tests.fakes.clock import FakeClock
 from tests.fakes.push_channel import Fault, PushChannel, PushService
 from tests.fakes.rows import ADA, arrives, waits
+from tests.fakes.slack import FakeSlack
 
 PATIENCE_SECONDS = 10.0
 
@@ -54,8 +56,19 @@ class FewDoors:
     events: Events = field(default_factory=Events)
     settings: Settings = field(default_factory=lambda: Settings.model_validate({"web": {"port": 0}}))
 
+    people: People = field(default_factory=lambda: People([ADA]))
+    clock: FakeClock = field(default_factory=FakeClock)
+
     def routes(self) -> Sequence[Any]:
         return ()
+
+    def url(self) -> str:
+        return "http://127.0.0.1:8642"
+
+    async def is_back(self, channel: str) -> None: ...
+
+    async def staged(self, channel: str) -> list[Staged]:
+        return []
 
 
 @dataclass
@@ -64,6 +77,7 @@ class Stage:
 
     channel: Channel
     shown: Callable[[], dict[str, str | None]]
+    address: str = "here"
 
 
 @asynccontextmanager
@@ -93,11 +107,36 @@ async def push() -> AsyncIterator[Stage]:
     await service.stop()
 
 
+@asynccontextmanager
+async def slack() -> AsyncIterator[Stage]:
+    async with FakeSlack({"U0ADA": "ada"}) as service:
+        tokens = {"bot_token": service.bot_token, "app_token": service.app_token, "api_url": service.url}
+        doors: Any = FewDoors(settings=Settings.model_validate({"web": {"port": 0}, "slack": tokens}))
+        channel = slack_channel(doors)
+        assert channel is not None
+
+        def shown() -> dict[str, str | None]:
+            told = service.messages(service.dm("U0ADA")) if service.dm("U0ADA") in service.channels else []
+            return {
+                message.ts: _state_on(service.words(message), service.buttons(message)) for message in told
+            }
+
+        yield Stage(channel, shown, "U0ADA")
+        assert service.refused == []
+
+
+def _state_on(words: str, buttons: Sequence[str]) -> str | None:
+    if "Approve" in buttons:
+        return "pending"
+    return "approved" if "Approved by Ada in Slack" in words else None
+
+
 STAGES: dict[str, Callable[[], Any]] = {
     "api": lambda: live(ApiChannel),
     "web": lambda: live(WebChannel),
     "terminal": lambda: live(TerminalChannel),
     "push": push,
+    "slack": slack,
 }
 
 
@@ -105,6 +144,7 @@ STAGES: dict[str, Callable[[], Any]] = {
 async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
     async with STAGES[request.param]() as made:
         await made.channel.start()
+        await until(lambda: made.channel.state().state == "ok")
         yield made
         await made.channel.stop()
 
@@ -148,8 +188,10 @@ def database(migrated: Path, tmp_path: Path) -> Iterator[Database]:
 class Outbox:
     """The real loop over one or more channels, and the rows it works on."""
 
-    def __init__(self, database: Database, clock: FakeClock, *channels: Channel) -> None:
-        self.database, self.clock = database, clock
+    def __init__(
+        self, database: Database, clock: FakeClock, *channels: Channel, address: str = "here"
+    ) -> None:
+        self.database, self.clock, self.address = database, clock, address
         self.channels = {channel.name: channel for channel in channels}
         self.delivery = Delivery(database, clock, self.channels)
 
@@ -161,7 +203,9 @@ class Outbox:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.delivery.stop()
 
-    async def say(self, text: str, *, key: str, address: str = "here", channel: str | None = None) -> None:
+    async def say(
+        self, text: str, *, key: str, address: str | None = None, channel: str | None = None
+    ) -> None:
         """Queue a message."""
         name = channel or next(iter(self.channels))
 
@@ -175,7 +219,7 @@ class Outbox:
                 self.clock.now(),
                 key=key,
                 channel=name,
-                address=address,
+                address=address or self.address,
                 kind="answer",
                 thread_id=made.thread_id,
                 message_seq=seq,
@@ -195,7 +239,7 @@ class Outbox:
                 self.clock.now(),
                 key=f"action/{action.id}",
                 channel=name,
-                address="here",
+                address=self.address,
                 kind="action",
                 thread_id=action.thread_id,
                 action_id=action.id,
@@ -244,6 +288,14 @@ class Outbox:
         except TimeoutError:
             raise AssertionError(f"{[(r.key, r.state, r.error) for r in found]} is not {wanted}") from None
         return found
+
+    async def all_sent(self) -> None:
+        """Return when nothing waits any more."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                if all(row.state == "sent" for row in await self.rows()):
+                    return
+                await asyncio.sleep(0.01)
 
     async def tried(self, times: int) -> Any:
         """The only row, as soon as it failed so often and waits for its next try."""
@@ -294,6 +346,9 @@ class Between:
     def address_of(self, person: Person) -> str | None:
         return self.inner.address_of(person)
 
+    def is_with(self, person: Person, address: str) -> bool:
+        return self.inner.is_with(person, address)
+
     def state(self) -> ChannelState:
         return self.inner.state()
 
@@ -315,7 +370,7 @@ async def test_a_channel_names_its_routes_and_addresses(stage: Stage) -> None:
 
 
 async def test_a_message_is_shown_once(stage: Stage, database: Database, clock: FakeClock) -> None:
-    async with Outbox(database, clock, stage.channel) as outbox:
+    async with Outbox(database, clock, stage.channel, address=stage.address) as outbox:
         await outbox.say("hello", key="one")
         await outbox.say("hello", key="one")
         await outbox.states("sent")
@@ -325,11 +380,11 @@ async def test_a_message_is_shown_once(stage: Stage, database: Database, clock: 
 async def test_after_a_crash_the_same_item_shows_once(
     stage: Stage, database: Database, clock: FakeClock
 ) -> None:
-    async with Outbox(database, clock, stage.channel) as outbox:
+    async with Outbox(database, clock, stage.channel, address=stage.address) as outbox:
         await outbox.say("hello", key="one")
         await outbox.states("sent")
     await outbox.leave_as_after_a_crash()
-    async with Outbox(database, clock, stage.channel) as outbox:
+    async with Outbox(database, clock, stage.channel, address=stage.address) as outbox:
         await outbox.states("sent")
     assert len(stage.shown()) == 1
 
@@ -339,20 +394,34 @@ async def test_an_answer_that_was_lost_on_its_way_shows_once(
 ) -> None:
     between = Between(stage.channel)
     between.lose_answers = 1
-    async with Outbox(database, clock, between) as outbox:
+    async with Outbox(database, clock, between, address=stage.address) as outbox:
         action = await outbox.ask()
         await outbox.states("unknown")
         await outbox.pass_time(60)
-        await outbox.states("sent")
+        await outbox.all_sent()
         await outbox.approve(action)
-        await outbox.states("sent", "sent")
+        await outbox.all_sent()
+    assert list(stage.shown().values()) == ["approved"]
+
+
+async def test_a_copy_that_is_found_shows_what_was_decided_meanwhile(
+    stage: Stage, database: Database, clock: FakeClock
+) -> None:
+    between = Between(stage.channel)
+    between.lose_answers = 1
+    async with Outbox(database, clock, between, address=stage.address) as outbox:
+        action = await outbox.ask()
+        await outbox.states("unknown")
+        await outbox.approve(action)
+        await outbox.pass_time(60)
+        await outbox.all_sent()
     assert list(stage.shown().values()) == ["approved"]
 
 
 async def test_a_decision_repaints_the_copy_in_place(
     stage: Stage, database: Database, clock: FakeClock
 ) -> None:
-    async with Outbox(database, clock, stage.channel) as outbox:
+    async with Outbox(database, clock, stage.channel, address=stage.address) as outbox:
         action = await outbox.ask()
         await outbox.states("sent")
         assert list(stage.shown().values()) == ["pending"]
@@ -366,7 +435,7 @@ async def test_a_card_that_is_decided_on_its_way_is_repainted(
 ) -> None:
     between = Between(stage.channel)
     between.go_on.clear()
-    async with Outbox(database, clock, between) as outbox:
+    async with Outbox(database, clock, between, address=stage.address) as outbox:
         action = await outbox.ask()
         await asyncio.wait_for(between.arrived.wait(), PATIENCE_SECONDS)
         await outbox.approve(action)
@@ -380,7 +449,7 @@ async def test_stopping_lets_what_is_being_sent_end(
 ) -> None:
     between = Between(stage.channel)
     between.go_on.clear()
-    outbox = Outbox(database, clock, between)
+    outbox = Outbox(database, clock, between, address=stage.address)
     await outbox.delivery.start()
     await outbox.say("hello", key="one")
     await asyncio.wait_for(between.arrived.wait(), PATIENCE_SECONDS)
@@ -408,6 +477,23 @@ async def test_a_cut_after_arrival_is_looked_up_and_not_sent_again(
         assert row.tries == 1
         await outbox.pass_time(5)
         await outbox.states("sent")
+    assert service.written == [("here", "hello")]
+
+
+async def test_what_cannot_be_looked_up_is_not_said_again(
+    service: PushService, pushing: PushChannel, database: Database, clock: FakeClock
+) -> None:
+    service.faults = [Fault(cut=True)]
+    service.blind = 2
+    async with Outbox(database, clock, pushing) as outbox:
+        await outbox.say("hello", key="one")
+        await outbox.states("unknown")
+        for looked in (1, 2):
+            await outbox.pass_time(60)
+            await until(lambda looked=looked: service.blind == 2 - looked)  # type: ignore[misc]
+            await outbox.states("unknown")
+        await outbox.pass_time(60)
+        await outbox.all_sent()
     assert service.written == [("here", "hello")]
 
 

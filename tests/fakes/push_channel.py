@@ -48,6 +48,7 @@ class PushService:
     faults_at: dict[str, list[Fault]] = field(default_factory=dict)
     gate: asyncio.Event = field(default_factory=asyncio.Event)  # closed: writes wait, like a slow network
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
+    blind: int = 0  # so many questions for a copy fail
     url: str = ""
     _server: asyncio.Server | None = None
 
@@ -82,6 +83,9 @@ class PushService:
 
     async def _answer(self, method: str, target: str, body: dict[str, Any]) -> bytes | None:
         if method == "GET":
+            if self.blind:
+                self.blind -= 1
+                return _response(503, {})
             (key,) = parse_qs(urlsplit(target).query)["key"]
             found = next((name for name, copy in self.copies.items() if copy["key"] == key), None)
             return _response(404, {}) if found is None else _response(200, {"id": found})
@@ -126,6 +130,9 @@ class PushChannel:
     def address_of(self, person: Person) -> str | None:
         return f"inbox-of-{person.name}"
 
+    def is_with(self, person: Person, address: str) -> bool:
+        return address == self.address_of(person)
+
     async def start(self) -> None:
         self._http = httpx.AsyncClient(base_url=self._service.url, timeout=5, trust_env=False)
 
@@ -153,6 +160,8 @@ class PushChannel:
             response = await self._http.get("/copies", params={"key": item.key})
         except httpx.HTTPError as error:
             raise DeliveryFailed("push cannot be asked", retryable=True) from error
+        if response.status_code >= 500:
+            raise DeliveryFailed("push cannot be asked", retryable=True)
         return Receipt(response.json()["id"]) if response.status_code == 200 else None
 
     async def _request(self, method: str, path: str, body: dict[str, Any]) -> httpx.Response:

@@ -8,12 +8,12 @@ when none was. The digest of what was shown goes along.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
-from pizzabot.approvals.arguments import problems
+from pizzabot.approvals.arguments import by_argument, problems
 from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
@@ -132,7 +132,7 @@ async def decide(visit: Visit, form: Form) -> Response:
         # What was typed is for something that is no more; what is now is shown.
         return await _form(visit, await _action(visit), error.status, problem=str(error))
     except (Invalid, Unavailable) as error:
-        at_fields = _by_name(error.details.get("errors", ()), [field.name for field in proposed])
+        at_fields = by_argument(error.details.get("errors", ()), [field.name for field in proposed])
         wrong = Filled(filled.args, filled.changed, at_fields)
         return await _form(
             visit, action, error.status, _problem(error, at_fields), filled=wrong, typed=typed, said=said
@@ -197,19 +197,8 @@ def _text(sent: str | None) -> str | None:
 
 def _with_what_else_is_wrong(filled: Filled, action: Mapping[str, Any]) -> Filled:
     """Every error at once: also those of the values that could be read."""
-    others = _by_name(problems(filled.args, action["args_schema"]), filled.args.keys())
+    others = by_argument(problems(filled.args, action["args_schema"]), filled.args.keys())
     return Filled(filled.args, filled.changed, others | dict(filled.errors))
-
-
-def _by_name(found: Iterable[Mapping[str, str]], known: Collection[str]) -> dict[str, str]:
-    """Problems, each at the argument that its JSON pointer begins with."""
-    named: dict[str, str] = {}
-    for problem in found:
-        name = problem["path"].split("/")[1] if problem["path"] else ""
-        name = name.replace("~1", "/").replace("~0", "~")
-        if name in known:
-            named.setdefault(name, problem["message"])
-    return named
 
 
 async def reopen(visit: Visit, form: Form) -> Response:  # noqa: ARG001

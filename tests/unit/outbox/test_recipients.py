@@ -19,6 +19,9 @@ class Reaches:
     def address_of(self, person: Person) -> str | None:
         return f"@{person.name}" if person.name in self.people else None
 
+    def is_with(self, person: Person, address: str) -> bool:
+        return address == f"with {person.name}"
+
 
 CHANNELS = {
     "slack": Reaches(("Ada", "Bob")),

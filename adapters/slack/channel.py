@@ -1,0 +1,348 @@
+"""Slack as a channel: everything of this package put together, and how its connection is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import SecretStr
+
+from pizzabot.doors import Doors
+from pizzabot.errors import DeliveryFailed, DeliveryUnknown
+from pizzabot.messages import ChannelState, OutboundItem, Receipt
+from pizzabot.people import Person
+
+from .client import Away, NotLetIn, Slack
+from .identity import Identity
+from .places import place_at
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    import aiohttp
+    from slack_bolt.async_app import AsyncApp
+    from starlette.routing import BaseRoute
+
+    from .conversations import Conversations
+    from .delivering import Delivering
+    from .door import Door
+    from .homes import Homes
+    from .listeners import Listeners
+    from .progress import Progress
+    from .socket import Socket
+
+logger = logging.getLogger(__name__)
+
+State = Literal["ok", "connecting", "down", "unauthorized", "off"]
+# One message a second and channel, fifty edits a minute in all (docs.slack.dev/apis/web-api/rate-limits).
+_POSTS_PER_SECOND, _POSTS_IN_A_BURST = 1.0, 5
+_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST = 50 / 60, 40
+_SOON_SECONDS, _LATER_SECONDS, _SOON_TRIES = 0.7, 10.0, 90
+
+
+def slack_channel(doors: Doors) -> SlackChannel | None:
+    """The channel, when `[slack]` is on."""
+    return SlackChannel(doors) if doors.settings.slack.enabled else None
+
+
+class SlackChannel:
+    """A `pizzabot.channel.Channel` over one Slack workspace."""
+
+    name = "slack"
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors, self._settings = doors, doors.settings.slack
+        self._state: State = "off"
+        self._problem: str | None = None
+        self._last_event_at: datetime | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._door: Door | None = None
+        self._parts: _Parts | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._probe: asyncio.Task[None] | None = None
+
+    # -- what the core asks ------------------------------------------------------------------------------
+
+    def routes(self) -> Sequence[BaseRoute]:
+        if self._settings.mode != "http":
+            return ()
+        from .door import Door
+
+        if self._door is None:
+            self._door = Door(secret(self._settings.signing_secret))
+        return self._door.routes()
+
+    def address_of(self, person: Person) -> str | None:
+        return person.slack
+
+    def is_with(self, person: Person, address: str) -> bool:
+        return person.slack is not None and place_at(address).user == person.slack
+
+    def state(self) -> ChannelState:
+        return ChannelState(self._state, self._problem or self._remark(), self._last_event_at)
+
+    def _remark(self) -> str | None:
+        """What is worth knowing while everything works."""
+        if self._parts is None:
+            return None
+        said = []
+        identity = self._parts.workspace.identity
+        if identity is not None and identity.missing:
+            said.append(f"missing scopes: {', '.join(identity.missing)}; add them and install the app again")
+        if foreign := self._parts.listeners.foreign:
+            said.append(f"{foreign} requests of another app or workspace were refused")
+        if self._door is not None and self._door.refused:
+            said.append(f"{self._door.refused} requests with a wrong signature were refused")
+        return "; ".join(said) or None
+
+    async def start(self) -> None:
+        # Not at the top: commands load this module, and must not pay for Slack's libraries.
+        await asyncio.to_thread(_import_libraries)
+        import aiohttp
+
+        self._state = "connecting"
+        connector = aiohttp.TCPConnector(limit=100, limit_per_host=0)
+        # The SDK takes the time limit of a session that it is given from nowhere else.
+        self._session = aiohttp.ClientSession(connector=connector)
+        self._parts = _Parts(self._doors, self._session, self._lost)
+        self._tasks = [
+            asyncio.create_task(self._begin(self._parts), name="slack start"),
+            asyncio.create_task(self._watch(self._parts), name="slack events"),
+        ]
+        self._parts.homes.start()
+
+    async def stop(self) -> None:
+        tasks = [*self._tasks, *filter(None, [self._probe])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._parts is not None:
+            await self._parts.stop()
+        if self._session is not None:
+            await self._session.close()
+        self._state, self._parts, self._session = "off", None, None
+
+    async def deliver(self, item: OutboundItem) -> Receipt:
+        return await self._deliver(item)
+
+    async def find(self, item: OutboundItem) -> Receipt | None:
+        parts = self._ready()
+        try:
+            return await parts.delivering.find(item)
+        except DeliveryUnknown as error:
+            self._is_away(str(error))
+            raise DeliveryFailed(str(error), retryable=True) from error
+        except (Away, NotLetIn) as error:
+            self._is_away(str(error))
+            raise
+
+    async def _deliver(self, item: OutboundItem) -> Receipt:
+        parts = self._ready()
+        try:
+            return await parts.delivering.deliver(item)
+        except (Away, DeliveryUnknown, NotLetIn) as error:
+            self._is_away(str(error))
+            raise
+
+    def _ready(self) -> _Parts:
+        if self._parts is None or self._parts.workspace.identity is None:
+            raise Away("not connected yet")
+        return self._parts
+
+    # -- connection --------------------------------------------------------------------------------------
+
+    async def _begin(self, parts: _Parts) -> None:
+        """Learn who we are, then listen; tried until it works."""
+        tries = 0
+        while parts.workspace.identity is None:
+            try:
+                parts.workspace.identity = await identify(parts.workspace.api)
+            except DeliveryFailed as error:
+                tries += 1
+                self._failed(error)
+                await asyncio.sleep(_SOON_SECONDS if tries < _SOON_TRIES else _LATER_SECONDS)
+        identity = parts.workspace.identity
+        logger.info("connected to Slack as %s in %s", identity.bot_user, identity.team)
+        if identity.missing:
+            logger.warning("Slack did not grant the scopes %s", ", ".join(identity.missing))
+        parts.app = parts.listeners.app(parts.web)
+        if self._settings.mode == "socket":
+            parts.socket = self._socket(parts)
+            parts.socket.start()
+        else:
+            assert self._door is not None
+            self._door.app = parts.app
+            self._connection("ok", None)
+        await parts.conversations.recover()
+
+    def _socket(self, parts: _Parts) -> Socket:
+        from .socket import Socket
+
+        token = secret(self._settings.app_token)
+
+        async def ticket() -> str:
+            return str((await parts.workspace.api.call("apps.connections.open", token=token))["url"])
+
+        assert self._session is not None
+        return Socket(self._session, ticket, self._answer, self._connection)
+
+    async def _answer(self, envelope: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What bolt answers to an envelope; None when it is to come again."""
+        from slack_bolt.request.async_request import AsyncBoltRequest
+
+        assert self._parts is not None
+        assert self._parts.app is not None
+        self._last_event_at = self._doors.clock.now()
+        request = AsyncBoltRequest(mode="socket_mode", body=envelope.get("payload") or {})
+        response = await self._parts.app.async_dispatch(request)
+        if response.status == 403:
+            return {}  # not for us: it need not come again
+        if response.status != 200:
+            return None
+        if not response.body:
+            return {}
+        kind = (response.headers.get("content-type") or [""])[0]
+        body = json.loads(response.body) if kind.startswith("application/json") else {"text": response.body}
+        return body if isinstance(body, dict) else {}
+
+    def _connection(self, state: str, problem: str | None) -> None:
+        """The connection is otherwise now."""
+        before = self._state
+        self._state, self._problem = state, problem  # type: ignore[assignment]
+        if state == "ok" and before != "ok":
+            self._tasks.append(asyncio.create_task(self._doors.is_back(self.name), name="slack is back"))
+            self._tasks = [task for task in self._tasks if not task.done()]
+
+    def _failed(self, error: DeliveryFailed) -> None:
+        state: State = "unauthorized" if isinstance(error, NotLetIn) else "down"
+        if (state, str(error)) != (self._state, self._problem):
+            logger.warning("Slack: %s", error)
+        self._state, self._problem = state, str(error)
+
+    def _lost(self, why: str) -> None:
+        self._is_away(f"Slack says {why}; install the app again")
+
+    def _is_away(self, why: str) -> None:
+        """Something did not get through: ask until it does, then let the outbox know."""
+        if self._probe is None or self._probe.done():
+            logger.info("Slack: %s", why)
+            self._probe = asyncio.create_task(self._until_back(), name="slack probe")
+
+    async def _until_back(self) -> None:
+        tries = 0
+        while self._parts is not None:
+            try:
+                self._parts.workspace.identity = await identify(self._parts.workspace.api)
+                break
+            except DeliveryFailed as error:
+                tries += 1
+                self._failed(error)
+                await asyncio.sleep(_SOON_SECONDS if tries < _SOON_TRIES else _LATER_SECONDS)
+        if self._parts is not None and (self._parts.socket is None or self._parts.socket.is_open):
+            self._connection("ok", None)
+        await self._doors.is_back(self.name)
+
+    # -- what happens in the core ------------------------------------------------------------------------
+
+    async def _watch(self, parts: _Parts) -> None:
+        with self._doors.events.subscribe() as happening:
+            async for event in happening:
+                parts.progress.hear(event)
+                if event.kind in ("message", "thread", "run", "action", "stopped", "reset"):
+                    parts.homes.changed()
+                if event.kind == "thread" and event.thread_id is not None and event.data.get("title"):
+                    parts.title(event.thread_id, str(event.data["title"]))
+
+
+class _Parts:
+    """Everything that lives as long as the channel runs."""
+
+    def __init__(self, doors: Doors, session: aiohttp.ClientSession, lost: Any) -> None:
+        from slack_sdk.web.async_client import AsyncWebClient
+
+        from .clicks import Clicks
+        from .commands import Commands
+        from .conversations import Conversations
+        from .delivering import Delivering
+        from .homes import Homes
+        from .listeners import Listeners
+        from .pacing import Pace
+        from .progress import Progress
+
+        settings = doors.settings.slack
+        token = secret(settings.bot_token)
+        self.web = AsyncWebClient(token=token, base_url=settings.api_url, session=session, retry_handlers=[])
+        self.workspace = Workspace(doors, Slack(self.web, session), token)
+        now = asyncio.get_running_loop().time
+        posts = Pace(_POSTS_PER_SECOND, _POSTS_IN_A_BURST, now)
+        updates = Pace(_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST, now)
+        self.conversations: Conversations = Conversations(self.workspace, settings.allow_bots)
+        self.progress: Progress = Progress(self.workspace, self.conversations.addresses.get, updates)
+        self.delivering: Delivering = Delivering(self.workspace, self.progress, posts, updates)
+        self.homes: Homes = Homes(self.workspace)
+        self.listeners: Listeners = Listeners(
+            self.workspace,
+            self.conversations,
+            Clicks(self.workspace),
+            Commands(self.workspace, self.conversations),
+            self.homes,
+            lost,
+        )
+        self.app: AsyncApp | None = None
+        self.socket: Socket | None = None
+
+    def title(self, thread_id: str, title: str) -> None:
+        """A thread has a name now: its conversation in the agent's view gets it, too."""
+        address = self.conversations.addresses.get(thread_id)
+        place = place_at(address) if address is not None else None
+        if place is None or place.user is None or place.channel is None:
+            return
+        from .workspace import only
+
+        work = self.workspace.api.call(
+            "assistant.threads.setTitle", channel_id=place.channel, thread_ts=place.thread_ts, title=title
+        )
+        self.workspace.later(only(work), "a title")
+
+    async def stop(self) -> None:
+        if self.socket is not None:
+            await self.socket.stop()
+        await self.progress.stop()
+        await self.homes.stop()
+        await self.workspace.stop()
+
+
+async def identify(api: Slack) -> Identity:
+    """Who the bot's token says we are; raises DeliveryFailed."""
+    who = await api.call("auth.test")
+    headers = {str(name).lower(): str(value) for name, value in who["_headers"].items()}
+    scopes = frozenset(filter(None, (s.strip() for s in headers.get("x-oauth-scopes", "").split(","))))
+    app_id: str | None = None
+    try:
+        bot = (await api.call("bots.info", bot=who["bot_id"]))["bot"]
+        app_id = str(bot["app_id"]) if bot.get("app_id") else None
+    except NotLetIn:
+        pass  # without users:read it is not to be had
+    return Identity(
+        team_id=str(who["team_id"]),
+        bot_user=str(who["user_id"]),
+        bot_id=str(who["bot_id"]),
+        app_id=app_id,
+        team=str(who.get("team") or who["team_id"]),
+        scopes=scopes,
+    )
+
+
+def secret(value: SecretStr | None) -> str:
+    """The value of a setting that must not be shown; empty when there is none."""
+    return value.get_secret_value() if value is not None else ""
+
+
+def _import_libraries() -> None:
+    from importlib import import_module
+
+    for name in ("aiohttp", "slack_bolt.async_app", "slack_sdk.web.async_client", "slack_sdk.signature"):
+        import_module(name)

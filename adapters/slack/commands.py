@@ -1,0 +1,152 @@
+"""What do `/pizza …` and "Send to Pizza Bot" do? Answered to whoever used them, within three seconds.
+
+Work that begins outside of a conversation gets one: a message to the person says what was asked, and its
+thread is where everything about it is told. It is posted before the work is accepted, so what cannot be told
+anywhere is not begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pizzabot.errors import DeliveryFailed, Refused
+from pizzabot.messages import ACTIVE_RUN_STATES, InboundMessage
+from pizzabot.people import Person, may_administer, owns
+from pizzabot.rendering import render_text
+from pizzabot.text import storable, visible
+
+from .blocks import context, plain_text, section, shortened
+from .conversations import Conversations
+from .identity import team_of
+from .places import Place
+from .text import escaped, mentioned, readable
+from .workspace import VIA, Workspace
+
+logger = logging.getLogger(__name__)
+
+SHORTCUT = "pizza_send"
+_UNKNOWN = "I do not know you. Ask the owner to add your member id {user} to my settings."
+_LISTED = 10
+_POST_SECONDS = 1.7  # asking for names may take a second, and three are all there is
+_QUOTED = 2_800
+_VIEWS = {"inbox": "all", "unread": "unread", "action": "action"}
+
+
+class Commands:
+    """Answers slash commands and shortcuts."""
+
+    def __init__(self, workspace: Workspace, conversations: Conversations) -> None:
+        self._workspace, self._conversations = workspace, conversations
+
+    async def run(self, command: Mapping[str, Any]) -> str:
+        """The answer to `/pizza WORDS`, for whoever typed it."""
+        user, text = str(command.get("user_id") or ""), str(command.get("text") or "").strip()
+        person = self._workspace.person(user)
+        if person is None:
+            return _UNKNOWN.format(user=user)
+        try:
+            return await self._run(person, user, text, command)
+        except Refused as error:
+            return escaped(str(error))
+        except (DeliveryFailed, TimeoutError) as error:
+            logger.info("a command was not carried out: %s", error)
+            return "That did not work just now: Slack did not let me open a conversation. Try again."
+
+    async def _run(self, person: Person, user: str, text: str, command: Mapping[str, Any]) -> str:
+        doors, word = self._workspace.doors, " ".join(text.casefold().split())
+        if word in ("", "help"):
+            return render_text("slack/help.md.j2", name=visible(person.name), is_owner=may_administer(person))
+        if word in _VIEWS:
+            return await self._list(person, word)
+        if word == "stop":
+            return await self._stop(person)
+        if word == "stop all":
+            await doors.stop_everything(person, VIA)
+            return "Everything is stopped. What arrives is kept; `/pizza resume` lets it go on."
+        if word == "resume":
+            resumed = await doors.resume_everything(person, VIA)
+            return "Going on." if resumed else "Nothing was stopped."
+        names = await self._workspace.names(mentioned(text))
+        asked = storable(readable(text, lambda u: names.get(u, u)))
+        key = f"slack/{team_of(command)}/command/{command.get('trigger_id')}"
+        await self._begin(person, user, asked, asked, key)
+        return "I am on it; the answer comes in our direct messages."
+
+    async def _list(self, person: Person, word: str) -> str:
+        doors = self._workspace.doors
+        found = await doors.reports.inbox(person, _VIEWS[word], limit=_LISTED, cursor=None, words="")  # type: ignore[arg-type]
+        rows = [
+            {
+                "url": f"{doors.url().rstrip('/')}/threads/{row['id']}",
+                "title": escaped(shortened(visible(row["title"]) or "(no title)", 100)).replace("|", "¦"),
+                "state": row["state"],
+                "unread": row["unread"],
+                "action_count": row["action_count"],
+            }
+            for row in found["threads"]
+        ]
+        return render_text("slack/list.md.j2", view=word, rows=rows, counts=found["counts"])
+
+    async def _stop(self, person: Person) -> str:
+        """Stop what the person has under way, wherever it was begun."""
+        doors, stopped = self._workspace.doors, 0
+        found = await doors.reports.inbox(person, "all", limit=100, cursor=None, words="")
+        for row in found["threads"]:
+            if row["state"] in ACTIVE_RUN_STATES and owns(person, row["owner"]):
+                stopped += await doors.stop_thread(row["id"], person, VIA)
+        return f"Stopped {stopped}." if stopped else "You have nothing under way."
+
+    async def shortcut(self, payload: Mapping[str, Any]) -> None:
+        """A message that somebody sends to us from its menu."""
+        user = str((payload.get("user") or {}).get("id") or "")
+        person = self._workspace.person(user)
+        if person is None:
+            self._workspace.answer(payload, _UNKNOWN.format(user=user))
+            return
+        message = payload.get("message") or {}
+        author = str(message.get("user") or message.get("bot_id") or "somebody")
+        names = await self._workspace.names(mentioned(str(message.get("text") or "")) | {author})
+        text = storable(readable(str(message.get("text") or ""), lambda u: names.get(u, u)))
+        channel = (payload.get("channel") or {}).get("name") or "a conversation"
+        where = "a direct message" if channel == "directmessage" else f"#{channel}"
+        asked = render_text(
+            "slack/sent.md.j2", author=visible(names[author]), where=visible(where), text=text
+        )
+        key = f"slack/{team_of(payload)}/shortcut/{payload.get('trigger_id')}"
+        try:
+            await self._begin(person, user, asked, text or "a message", key, files=message.get("files") or ())
+        except (Refused, DeliveryFailed, TimeoutError) as error:
+            logger.info("a shortcut was not carried out: %s", error)
+            self._workspace.answer(payload, "That did not work just now. Try again.")
+
+    async def _begin(
+        self, person: Person, user: str, asked: str, shown: str, key: str, *, files: Any = ()
+    ) -> None:
+        """Open a conversation about `asked` and take it in.
+
+        Raises Refused, DeliveryFailed or TimeoutError; then nothing was begun.
+        """
+        place = await self._root(user, shown)
+        message = InboundMessage(channel=VIA, person=person.name, text=asked, address=place.address, key=key)
+        if files:
+            await self._conversations.stage(message, list(files), user)
+        else:
+            await self._conversations.take(message)
+
+    async def _root(self, user: str, shown: str) -> Place:
+        quoted = shortened(visible(shown, body=True).strip(), _QUOTED)
+        blocks = [context(plain_text("You asked:")), section(plain_text(quoted))]
+        async with asyncio.timeout(_POST_SECONDS):
+            channel = await self._workspace.direct_channel(user)
+            posted = await self._workspace.api.call(
+                "chat.postMessage",
+                channel=channel,
+                text=escaped(f"You asked: {shortened(quoted, 200)}"),
+                blocks=blocks,
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+        return Place(channel, str(posted["ts"]), user)

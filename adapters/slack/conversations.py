@@ -1,0 +1,287 @@
+"""How does a message become work? Committed, then acknowledged; what takes longer is staged first.
+
+    event -> said to us? -> by somebody known? -> which conversation? -> accepted -> acknowledged -> a note
+                                               with files: -> staged -> acknowledged -> fetched -> accepted
+
+Raising means: not acknowledged, so that Slack delivers it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from pizzabot.errors import DeliveryFailed, Refused, Unavailable
+from pizzabot.inbox.intake import MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS
+from pizzabot.messages import Accepted, Attachment, InboundMessage, Staged, ThreadState
+from pizzabot.people import Person
+from pizzabot.text import storable, visible
+
+from .blocks import shortened
+from .client import Away, Denied
+from .identity import Identity
+from .parse import Said, Shared, said, shared
+from .places import Copy, place_at
+from .text import escaped, mentioned, readable
+from .workspace import VIA, Workspace
+
+logger = logging.getLogger(__name__)
+
+BOT_MESSAGES_IN_A_ROW = 10
+_DOWNLOAD_TRIES = 6
+_REMEMBERED = 10_000
+_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
+_REFUSAL = "pizzabot_refusal"
+_ACTIVE = (ThreadState.QUEUED, ThreadState.RUNNING, ThreadState.WAITING)
+
+
+class Conversations:
+    """Takes in what people write."""
+
+    def __init__(self, workspace: Workspace, allow_bots: tuple[str, ...]) -> None:
+        self._workspace, self._allow_bots = workspace, frozenset(allow_bots)
+        self._refused: OrderedDict[str, None] = OrderedDict()
+        self.addresses: OrderedDict[str, str] = OrderedDict()  # of threads that were written in lately
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    async def hear(self, event: Mapping[str, Any], identity: Identity) -> None:
+        """An event of a message; raises Unavailable when it could not be stored."""
+        heard = said(event, identity)
+        if heard is None or (heard.bot is not None and not self._is_allowed(heard)):
+            return
+        person = self._workspace.person(heard.user)
+        if person is None:
+            if heard.bot is None and (heard.is_direct or heard.mentions_us):
+                self._refuse(heard)
+            return
+        doors, address = self._workspace.doors, heard.place.address
+        here = await doors.thread_at(VIA, address) if heard.thread_ts is not None else None
+        if here is None and not (heard.is_direct or heard.mentions_us):
+            return  # people talk with each other
+        if heard.bot is not None and await self._talks_in_circles(here, person):
+            logger.warning("a bot wrote %d times in a row; the thread is left alone", BOT_MESSAGES_IN_A_ROW)
+            return
+        message = InboundMessage(
+            channel=VIA,
+            person=person.name,
+            text=await self._text(heard.text, identity),
+            address=address,
+            thread_id=await self._answered(heard) if here is None else None,
+            key=heard.key(identity.team_id),
+        )
+        if heard.files:
+            await self._stage(message, heard.files, heard.user)
+        else:
+            await self._accept(message, heard.user)
+
+    def _is_allowed(self, heard: Said) -> bool:
+        return bool(self._allow_bots & {heard.user, heard.bot or ""})
+
+    async def _text(self, text: str, identity: Identity) -> str:
+        names = await self._workspace.names(mentioned(text) - {identity.bot_user})
+        return storable(readable(text, lambda user: names.get(user, "Pizza Bot"), without=identity.bot_user))
+
+    async def _answered(self, heard: Said) -> str | None:
+        """The thread that lives elsewhere, when this answers something that was told of it in private."""
+        if heard.thread_ts is None or not heard.is_direct:
+            return None
+        told = Copy(heard.channel, heard.thread_ts)
+        return await self._workspace.doors.thread_of_copy(VIA, heard.user, told.external_id)
+
+    async def _talks_in_circles(self, thread_id: str | None, person: Person) -> bool:
+        """Whether the last messages that were written to us in the thread are all of this bot."""
+        if thread_id is None:
+            return False
+        doors = self._workspace.doors
+        thread = await doors.reports.thread(doors.people.owner, thread_id, limit=BOT_MESSAGES_IN_A_ROW * 3)
+        asked = [m["author"] for m in thread["messages"] if m["role"] == "user"] if thread else []
+        return len(asked) >= BOT_MESSAGES_IN_A_ROW and set(asked[-BOT_MESSAGES_IN_A_ROW:]) == {person.name}
+
+    async def _accept(self, message: InboundMessage, user: str) -> None:
+        try:
+            accepted = await self.take(message)
+        except Unavailable:
+            raise
+        except Refused as error:
+            self._note(message.address or "", user, str(error))
+            return
+        if not accepted.duplicate:
+            self._workspace.later(self._follow_up(message, accepted, user), "what follows a message")
+
+    async def take(self, message: InboundMessage) -> Accepted:
+        """Commit a message, and remember where its thread lives; raises Refused."""
+        accepted = await self._workspace.doors.accept(message)
+        if message.address is not None:
+            self.addresses[accepted.thread_id] = message.address
+            self.addresses.move_to_end(accepted.thread_id)
+            if len(self.addresses) > _REMEMBERED:
+                self.addresses.popitem(last=False)
+        return accepted
+
+    async def _follow_up(self, message: InboundMessage, accepted: Accepted, user: str) -> None:
+        doors, address = self._workspace.doors, message.address or ""
+        person = doors.people.by_name(message.person)
+        if person is None:
+            return
+        if (stopped := await doors.reports.stopped()) is not None:
+            text = f"Everything is stopped by {stopped['person']}. This is kept, and starts after resume."
+            self._note(address, user, text)
+            return
+        if not accepted.held:
+            return
+        thread = await doors.thread(accepted.thread_id, doors.people.owner)
+        if _is_stop(message.text) and thread.state in _ACTIVE:
+            try:
+                await doors.stop_thread(accepted.thread_id, person, VIA)
+            except Refused as error:
+                self._note(address, user, str(error))
+        elif thread.state is ThreadState.WAITING:
+            note = "Kept for when the decision above is made. To decide, press one of its buttons."
+            self._note(address, user, note)
+        elif thread.state in _ACTIVE:
+            self._note(address, user, "Kept. I take it up as soon as I am done with what I am doing.")
+
+    def _note(self, address: str, user: str, text: str) -> None:
+        place = place_at(address)
+        if place.channel is not None:
+            self._workspace.whisper(place.channel, user, escaped(text), place.thread_ts)
+
+    # -- strangers ---------------------------------------------------------------------------------------
+
+    def _refuse(self, heard: Said) -> None:
+        """Say once, politely, that this is not for everybody."""
+        told = f"{heard.user} {heard.is_direct}"
+        if told in self._refused:
+            return
+        self._refused[told] = None
+        if len(self._refused) > _REMEMBERED:
+            self._refused.popitem(last=False)
+        owner = self._workspace.doors.people.owner.name
+        text = (
+            f"Hello! I only work for people I was told about. Ask {escaped(visible(owner))} to add your "
+            f"member id {heard.user} to my settings; I will not answer here until then."
+        )
+        if heard.is_direct:
+            self._workspace.later(self._refuse_in_direct(heard, text), "a refusal")
+        else:
+            self._workspace.whisper(heard.channel, heard.user, text, heard.thread_ts)
+
+    async def _refuse_in_direct(self, heard: Said, text: str) -> None:
+        """Slack itself remembers whether it was said before: also after a restart once is once."""
+        api = self._workspace.api
+        history = await api.call(
+            "conversations.history", channel=heard.channel, limit=50, include_all_metadata=True
+        )
+        told = (message.get("metadata") or {} for message in history["messages"])
+        if any(metadata.get("event_type") == _REFUSAL for metadata in told):
+            return
+        metadata = {"event_type": _REFUSAL, "event_payload": {"user": heard.user}}
+        await api.call("chat.postMessage", channel=heard.channel, text=text, metadata=metadata)
+
+    # -- files -------------------------------------------------------------------------------------------
+
+    async def _stage(self, message: InboundMessage, files: tuple[Shared, ...], user: str) -> None:
+        await self.stage(message, [_file_row(file) for file in files], user)
+
+    async def stage(self, message: InboundMessage, files: list[dict[str, Any]], user: str) -> None:
+        """Keep a message until its files are here; raises Unavailable when it could not be stored."""
+        assert message.key is not None
+        body = {
+            "person": message.person,
+            "text": message.text,
+            "address": message.address,
+            "thread_id": message.thread_id,
+            "files": files,
+            "user": user,
+        }
+        item = Staged(message.key, json.dumps(body))
+        if await self._workspace.doors.stage(VIA, item):
+            self._workspace.later(self._complete(item), "a message with files")
+
+    async def recover(self) -> None:
+        """Take up what was staged before a crash."""
+        for item in await self._workspace.doors.staged(VIA):
+            self._workspace.later(self._complete(item), "a message with files")
+
+    async def _complete(self, item: Staged) -> None:
+        held = json.loads(item.body)
+        fetched, missing = [], []
+        for row in held["files"][:MAX_ATTACHMENTS]:
+            file = shared(row)
+            try:
+                fetched.append(await self._fetched(file))
+            except DeliveryFailed as error:
+                missing.append(_missing(file, error))
+        if len(held["files"]) > MAX_ATTACHMENTS:
+            missing.append(f"only the first {MAX_ATTACHMENTS} files were taken")
+        notes = "".join(f"\n\n[{note}]" for note in missing)
+        message = InboundMessage(
+            channel=VIA,
+            person=held["person"],
+            text=(held["text"] + notes).strip(),
+            address=held["address"],
+            thread_id=held["thread_id"],
+            key=item.key,
+            attachments=fetched,
+        )
+        if missing:
+            self._note(held["address"], held["user"], "; ".join(missing).capitalize() + ".")
+        while True:
+            try:
+                await self._accept(message, held["user"])
+                break
+            except Unavailable:
+                await asyncio.sleep(5)
+        await self._workspace.doors.unstage(VIA, item.key)
+
+    async def _fetched(self, file: Shared) -> Attachment:
+        if file.url is None:
+            raise Denied("file", "not_in_slack")
+        if file.size > MAX_ATTACHMENT_BYTES:
+            raise Denied("file", "too_large")
+        for tried in range(1, _DOWNLOAD_TRIES + 1):
+            try:
+                content = await self._workspace.api.download(
+                    file.url, self._workspace.bot_token, MAX_ATTACHMENT_BYTES
+                )
+                break
+            except Away:
+                if tried == _DOWNLOAD_TRIES:
+                    raise
+                await asyncio.sleep(min(30.0, 0.5 * 2**tried))
+        media_type = file.media_type if _MEDIA_TYPE.fullmatch(file.media_type) else "application/octet-stream"
+        return Attachment(_filename(file), media_type, content)
+
+
+def _file_row(file: Shared) -> dict[str, Any]:
+    return {
+        "name": file.filename,
+        "mimetype": file.media_type,
+        "size": file.size,
+        "url_private": file.url,
+        "permalink": file.link,
+    }
+
+
+def _filename(file: Shared) -> str:
+    return shortened(storable(visible(file.filename)).strip(), 200) or "file"
+
+
+def _missing(file: Shared, error: DeliveryFailed) -> str:
+    if isinstance(error, Denied) and error.error == "too_large":
+        return (
+            f"the file {_filename(file)} is larger than {MAX_ATTACHMENT_BYTES // 2**20} MB and was not taken"
+        )
+    if isinstance(error, Denied) and error.error == "not_in_slack":
+        return f"the file {_filename(file)} is not kept in Slack and was not taken: {file.link}".rstrip(": ")
+    return f"the file {_filename(file)} could not be fetched: {error}"
+
+
+def _is_stop(text: str) -> bool:
+    return text.strip().rstrip(".!").casefold() == "stop"

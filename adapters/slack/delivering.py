@@ -1,0 +1,238 @@
+"""How does something that is to be said get into Slack, once? Rendered, paced, posted, and found again.
+
+    item -> parts -> place in the line of its channel -> chat.postMessage, its key in the message's metadata
+    unknown outcome -> conversations.replies / history, looked through for the key
+
+A message that Slack does not take as it is raises an alarm and goes out in plain text: nothing that was said
+is lost because of how it looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pizzabot.errors import DeliveryFailed
+from pizzabot.messages import OutboundItem, Receipt
+from pizzabot.text import visible
+
+from .answers import Answer, File, Part, answer
+from .blocks import actions, button
+from .cards import card
+from .clicks import RETRY, page_of
+from .client import Denied, Limited
+from .pacing import Pace
+from .places import Copy, Place, copy_named, place_at
+from .progress import UPDATES, Progress
+from .status import status
+from .text import escaped
+from .workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+METADATA = "pizzabot_item"
+_PATIENCE_SECONDS = 0.5  # so long a delivery waits in line itself; longer waits are the outbox's
+_CLOCKS_DIFFER = timedelta(minutes=5)
+_PAGES = 20
+_PLAIN_TEXT = 3_500
+_NOT_AS_IT_IS = frozenset(
+    (
+        "invalid_arguments",
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "markdown_text_conflict",
+        "msg_blocks_too_long",
+        "msg_blocks_too_many",
+        "msg_too_long",
+        "no_text",
+    )
+)
+
+
+class Delivering:
+    """Shows items of the outbox."""
+
+    def __init__(self, workspace: Workspace, progress: Progress, posts: Pace, updates: Pace) -> None:
+        self._workspace, self._progress = workspace, progress
+        self._posts, self._updates = posts, updates
+
+    async def deliver(self, item: OutboundItem) -> Receipt:
+        """Post the item, or repaint its copy; raises DeliveryFailed."""
+        if item.status is None:
+            return await self._deliver(item)
+        async with self._progress.lock(item.status.run_id):
+            receipt = await self._deliver(item)
+            self._progress.shown(item.status, receipt.external_id)
+            return receipt
+
+    async def _deliver(self, item: OutboundItem) -> Receipt:
+        rendered = self._rendered(item)
+        if item.external_id is not None:
+            await self._repaint(item, copy_named(item.external_id), rendered.parts[0])
+            return Receipt(item.external_id)
+        place = await self._open(place_at(item.address))
+        try:
+            return await self._post(item, place, rendered)
+        except Denied as error:
+            if error.error not in _NOT_AS_IT_IS:
+                raise
+            logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
+            return await self._post(item, place, _plain(item, rendered))
+
+    def _rendered(self, item: OutboundItem) -> Answer:
+        if item.action is not None:
+            page = page_of(self._workspace, item.action.id)
+            return Answer((Part(*card(item.action, title=item.thread_title, page=page)),))
+        if item.status is not None:
+            now, live = self._workspace.doors.clock.now(), self._progress.steps(item.thread_id)
+            return Answer((Part(*status(item.status, item.thread_id, now, live=live)),))
+        # In a conversation of its own the title would only repeat what was asked.
+        title = item.thread_title if place_at(item.address).thread_ts is None else None
+        made = answer(item.text, title=title, filename=f"answer-{_mark(item.key)}.md")
+        if item.kind != "notice":
+            return made
+        last = made.parts[-1]
+        retry = actions(f"retry {item.thread_id}", [button("Retry", RETRY, value=item.thread_id)])
+        return Answer((*made.parts[:-1], Part(last.text, [*last.blocks, retry])), made.file)
+
+    async def _open(self, place: Place) -> Place:
+        if place.channel is not None or place.user is None:
+            return place
+        return Place(await self._workspace.direct_channel(place.user), None, place.user)
+
+    # -- posting -----------------------------------------------------------------------------------------
+
+    async def _post(self, item: OutboundItem, place: Place, rendered: Answer) -> Receipt:
+        there: Mapping[str, Copy] = {}
+        if len(rendered.parts) > 1 or rendered.file is not None:
+            # An earlier try may have left some of it.
+            there = await self._there(item, place)
+        first: Copy | None = None
+        for number, part in enumerate(rendered.parts):
+            key = _key(item.key, number)
+            copy = there.get(key) or await self._say(place, part, key)
+            first = first or copy
+        assert first is not None
+        if rendered.file is not None and rendered.file.filename not in there:
+            await self._share(place, first, rendered.file)
+        return Receipt(first.external_id)
+
+    async def _say(self, place: Place, part: Part, key: str) -> Copy:
+        await self._in_line(self._posts, place.channel or "", key)
+        try:
+            posted = await self._workspace.api.call(
+                "chat.postMessage",
+                channel=place.channel,
+                thread_ts=place.thread_ts,
+                text=part.text,
+                blocks=part.blocks or None,
+                metadata={"event_type": METADATA, "event_payload": {"key": key}},
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+        except Limited as error:
+            self._posts.pause(place.channel or "", error.retry_after_seconds or 1.0)
+            raise
+        return Copy(str(posted["channel"]), str(posted["ts"]))
+
+    async def _share(self, place: Place, first: Copy, file: File) -> None:
+        """Put a file behind the message that announces it."""
+        api = self._workspace.api
+        await self._in_line(self._posts, place.channel or "", file.filename)
+        given = await api.call("files.getUploadURLExternal", filename=file.filename, length=len(file.content))
+        await api.upload(str(given["upload_url"]), file.content)
+        await api.call(
+            "files.completeUploadExternal",
+            files=[{"id": given["file_id"], "title": file.filename}],
+            channel_id=place.channel,
+            thread_ts=place.thread_ts or first.ts,
+        )
+
+    async def _repaint(self, item: OutboundItem, copy: Copy, part: Part) -> None:
+        await self._in_line(self._updates, UPDATES, item.key)
+        arguments = {"channel": copy.channel, "ts": copy.ts, "text": part.text[:_PLAIN_TEXT]}
+        try:
+            # Always with blocks: an update without them would take away the ones that are there.
+            await self._workspace.api.call("chat.update", **arguments, blocks=part.blocks)
+        except Limited as error:
+            self._updates.pause(UPDATES, error.retry_after_seconds or 1.0)
+            raise
+        except Denied as error:
+            if error.error in ("message_not_found", "cant_update_message", "is_archived"):
+                logger.info("a copy is gone and cannot be repainted: %s", error)
+                return
+            if error.error not in _NOT_AS_IT_IS:
+                raise
+            logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
+            await self._workspace.api.call("chat.update", **arguments, blocks=[])
+
+    async def _in_line(self, pace: Pace, name: str, key: str) -> None:
+        while (wait := pace.wait_seconds(name, key)) > 0:
+            if wait > _PATIENCE_SECONDS:
+                raise Limited(wait)
+            await asyncio.sleep(wait)
+
+    # -- finding -----------------------------------------------------------------------------------------
+
+    async def find(self, item: OutboundItem) -> Receipt | None:
+        """The copy of an item whose outcome is unknown; all of it, or None."""
+        rendered = self._rendered(item)
+        place = await self._open(place_at(item.address))
+        there = await self._there(item, place)
+        wanted = [_key(item.key, number) for number in range(len(rendered.parts))]
+        files = [rendered.file.filename] if rendered.file is not None else []
+        if not all(name in there for name in (*wanted, *files)):
+            return None
+        return Receipt(there[wanted[0]].external_id)
+
+    async def _there(self, item: OutboundItem, place: Place) -> dict[str, Copy]:
+        """What is in Slack of an item: its messages by key, its file by name."""
+        oldest = (item.queued_at - _CLOCKS_DIFFER).timestamp()
+        arguments: dict[str, Any] = {"channel": place.channel, "oldest": f"{oldest:.6f}", "limit": 200}
+        method = "conversations.history"
+        if place.thread_ts is not None:
+            method, arguments["ts"] = "conversations.replies", place.thread_ts
+        found: dict[str, Copy] = {}
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await self._workspace.api.call(
+                method, **arguments, include_all_metadata="true", cursor=cursor
+            )
+            for message in page.get("messages", ()):
+                found |= _ours(message, place.channel or "")
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
+            if cursor is None:
+                return found
+        raise DeliveryFailed("the conversation is too long to be looked through", retryable=True)
+
+
+def _ours(message: Mapping[str, Any], channel: str) -> dict[str, Copy]:
+    """The key of a message of ours, and the names of its files."""
+    copy = Copy(channel, str(message.get("ts")))
+    metadata = message.get("metadata") or {}
+    names = [str(file.get("name")) for file in message.get("files") or () if message.get("bot_id")]
+    if metadata.get("event_type") == METADATA:
+        names.append(str((metadata.get("event_payload") or {}).get("key")))
+    return dict.fromkeys(names, copy)
+
+
+def _key(key: str, number: int) -> str:
+    return key if number == 0 else f"{key}#{number}"
+
+
+def _mark(key: str) -> str:
+    """A few letters that tell the file of one item from that of another."""
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
+def _plain(item: OutboundItem, rendered: Answer) -> Answer:
+    """An item without any blocks; a long one as a file besides."""
+    text = visible(item.text, body=True) or rendered.parts[0].text
+    if item.text and len(text) > _PLAIN_TEXT:
+        file = rendered.file or File(f"answer-{_mark(item.key)}.md", item.text.encode())
+        return Answer((Part(escaped(text[:_PLAIN_TEXT]) + "…", []),), file)
+    return Answer((Part(escaped(text) if item.text else text, []),), rendered.file)

@@ -1,0 +1,181 @@
+"""Which requests of Slack go where? The table of a bolt app: each is handled, then acknowledged.
+
+`process_before_response` makes bolt answer only when a listener is done, and with 500 when it raised: so what
+was not committed is not acknowledged, and Slack delivers it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pizzabot.errors import Refused
+
+from . import home
+from .clicks import REVIEW, Clicks
+from .commands import SHORTCUT, Commands
+from .conversations import Conversations
+from .homes import Homes
+from .identity import Identity, is_ours
+from .text import escaped
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+    from slack_sdk.web.async_client import AsyncWebClient
+
+logger = logging.getLogger(__name__)
+
+_ANY = re.compile(".*", re.DOTALL)
+_HOME = (home.MARK_READ, home.STOP_ALL, home.RESUME_ALL, home.SEARCH, home.CLEAR)
+_PROMPTS = (
+    ("What waits for me?", "What is there for me to decide, and what did you finish lately?"),
+    ("What can you do?", "What can you do for me? Which skills are ready?"),
+    ("Sum up a text", "Sum up the text that I send you next in five sentences."),
+    ("Draft a reply", "Draft a friendly reply to the message that I send you next."),
+)
+Body = Mapping[str, Any]
+
+
+class Listeners:
+    """What a request leads to."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        conversations: Conversations,
+        clicks: Clicks,
+        commands: Commands,
+        homes: Homes,
+        lost: Callable[[str], None],
+    ) -> None:
+        """`lost` hears that the app was removed or its token revoked."""
+        self._workspace, self._conversations = workspace, conversations
+        self._clicks, self._commands, self._homes, self._lost = clicks, commands, homes, lost
+        self.foreign = 0  # requests of another app or workspace
+
+    def app(self, web: AsyncWebClient) -> AsyncApp:
+        """The bolt app; requests reach it already verified."""
+        from slack_bolt.async_app import AsyncApp
+        from slack_bolt.authorization import AuthorizeResult
+
+        async def authorize(**_: Any) -> AuthorizeResult:
+            ours = self._identity()
+            return AuthorizeResult(
+                enterprise_id=None, team_id=ours.team_id, bot_user_id=ours.bot_user, bot_id=ours.bot_id
+            )
+
+        app = AsyncApp(
+            client=web,
+            authorize=authorize,
+            process_before_response=True,
+            request_verification_enabled=False,  # the HTTP door verifies; a socket is authentic by itself
+            ignoring_self_events_enabled=False,  # `parse.said` knows our own messages
+            attaching_conversation_kwargs_enabled=False,
+            logger=_quiet(),
+        )
+        app.use(self._only_ours)
+        for name in ("message", "app_mention"):
+            app.event(name)(self._message)
+        app.event("app_home_opened")(self._opened)
+        app.event("assistant_thread_started")(self._assistant)
+        for name in ("tokens_revoked", "app_uninstalled"):
+            app.event(name)(self._removed)
+        app.event(_ANY)(_nothing)
+        app.action(_ANY)(self._action)
+        app.view(_ANY)(self._view)
+        app.view_closed(_ANY)(_acknowledged)
+        app.command(_ANY)(self._command)
+        app.shortcut(SHORTCUT)(self._shortcut)
+        app.shortcut(_ANY)(_acknowledged)
+        return app
+
+    def _identity(self) -> Identity:
+        if self._workspace.identity is None:
+            raise RuntimeError("Slack has not told yet who we are")
+        return self._workspace.identity
+
+    async def _only_ours(self, body: Body, next: Callable[[], Awaitable[Any]]) -> Any:
+        from slack_bolt.response import BoltResponse
+
+        if is_ours(body, self._identity()):
+            return await next()
+        self.foreign += 1
+        logger.warning("a request of another app or workspace was refused")
+        return BoltResponse(status=403, body="", headers={"x-slack-no-retry": "1"})
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    async def _message(self, event: Body) -> None:
+        await self._conversations.hear(event, self._identity())
+
+    async def _opened(self, event: Body) -> None:
+        if event.get("tab") == "home":
+            self._homes.opened(str(event["user"]))
+        elif event.get("tab") == "messages" and self._workspace.person(str(event["user"])) is not None:
+            self._prompts(str(event["channel"]), None)
+
+    async def _assistant(self, event: Body) -> None:
+        thread = event.get("assistant_thread") or {}
+        if self._workspace.person(str(thread.get("user_id"))) is not None:
+            self._prompts(str(thread["channel_id"]), str(thread["thread_ts"]))
+
+    def _prompts(self, channel: str, thread_ts: str | None) -> None:
+        async def work() -> None:
+            await self._workspace.api.call(
+                "assistant.threads.setSuggestedPrompts",
+                channel_id=channel,
+                thread_ts=thread_ts,
+                title="What shall I do?",
+                prompts=[{"title": title, "message": message} for title, message in _PROMPTS],
+            )
+
+        self._workspace.later(work(), "suggested prompts")
+
+    async def _removed(self, event: Body) -> None:
+        self._lost(str(event.get("type")))
+
+    # -- interactions ------------------------------------------------------------------------------------
+
+    async def _action(self, ack: Any, body: Body) -> None:
+        for action in body.get("actions") or ():
+            name = str(action.get("action_id") or "")
+            kind = name.partition(".")[0]
+            if kind == REVIEW:
+                continue  # a link; its page does the rest
+            if kind in _HOME:
+                try:
+                    await self._homes.press(body, action)
+                except Refused as error:
+                    self._workspace.answer(body, escaped(str(error)))
+            else:
+                await self._clicks.press(body, name, str(action.get("value") or ""))
+        await ack()
+
+    async def _view(self, ack: Any, body: Body) -> None:
+        answer = await self._clicks.submit(body)
+        await (ack(**answer) if answer is not None else ack())
+
+    async def _command(self, ack: Any, body: Body) -> None:
+        await ack(text=await self._commands.run(body), response_type="ephemeral")
+
+    async def _shortcut(self, ack: Any, body: Body) -> None:
+        await self._commands.shortcut(body)
+        await ack()
+
+
+def _quiet() -> logging.Logger:
+    """bolt warns of settings that are meant as they are."""
+    quiet = logging.getLogger("pizzabot.slack.bolt")
+    quiet.setLevel(logging.ERROR)
+    return quiet
+
+
+async def _nothing() -> None:
+    """An event that is of no concern; acknowledged, so that it does not come again."""
+
+
+async def _acknowledged(ack: Any) -> None:
+    await ack()

@@ -1,0 +1,49 @@
+"""What does an address or the name of a copy look like in Slack? Pure.
+
+CHANNEL/THREAD_TS        a thread of a channel          D0CHANNEL/THREAD_TS/U0ADA   one of a direct message
+U0ADA                    the person's direct messages   CHANNEL/TS                  a copy: one message
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message goes. `channel` is None as long as only the person is known."""
+
+    channel: str | None
+    thread_ts: str | None
+    user: str | None
+
+    @property
+    def address(self) -> str:
+        parts = (self.channel, self.thread_ts, self.user)
+        return "/".join(part for part in parts if part is not None)
+
+
+def place_at(address: str) -> Place:
+    """The place that an address names."""
+    parts = address.split("/")
+    if len(parts) == 1:
+        return Place(None, None, parts[0])
+    return Place(parts[0], parts[1], parts[2] if len(parts) > 2 else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One message of ours."""
+
+    channel: str
+    ts: str
+
+    @property
+    def external_id(self) -> str:
+        return f"{self.channel}/{self.ts}"
+
+
+def copy_named(external_id: str) -> Copy:
+    """The message that a copy's name stands for."""
+    channel, _, ts = external_id.partition("/")
+    return Copy(channel, ts)

@@ -1,0 +1,70 @@
+"""Which words do cards, status messages and answers share? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from pizzabot.messages import Action, ActionState, Verdict
+
+PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
+
+LABELS: Mapping[Verdict, str] = {
+    Verdict.APPROVE: "Approve",
+    Verdict.EDIT: "Edit",
+    Verdict.REJECT: "Reject",
+    Verdict.RESPOND: "Respond",
+    Verdict.RETRY: "Retry",
+    Verdict.DONE: "It was done",
+    Verdict.FAILED: "It failed",
+}
+_DECIDED: Mapping[ActionState, str] = {
+    ActionState.APPROVED: "Approved",
+    ActionState.EDITED: "Edited and approved",
+    ActionState.REJECTED: "Rejected",
+    ActionState.RESPONDED: "Answered",
+}
+_RESOLVED: Mapping[Verdict | None, str] = {
+    Verdict.RETRY: "Retry chosen",
+    Verdict.DONE: "Marked as done",
+    Verdict.FAILED: "Marked as failed",
+}
+
+
+def place(channel: str | None) -> str:
+    """A channel as people call it."""
+    return PLACES.get(channel or "", channel or "an unknown place")
+
+
+def outcome(action: Action) -> str:
+    """How an action ended: "Approved by Ada in Slack"."""
+    if action.state is ActionState.WITHDRAWN:
+        return "Withdrawn: the work it belongs to was stopped or ended."
+    if action.state is ActionState.EXPIRED:
+        return "Expired: nobody decided in time. Reopen it in the inbox."
+    said = _RESOLVED.get(action.decision) if action.state is ActionState.RESOLVED else None
+    said = said or _DECIDED.get(action.state, str(action.state).capitalize())
+    return f"{said} by {action.decided_by} in {place(action.decided_via)}"
+
+
+def tool_name(reference: str) -> str:
+    """The tool's own name in `mcp:server:tool`."""
+    return reference.rpartition(":")[2]
+
+
+def server_name(reference: str) -> str | None:
+    """The server in `mcp:server:tool`; None for tools of the house."""
+    parts = reference.split(":")
+    return parts[1] if len(parts) == 3 and parts[0] == "mcp" else None
+
+
+def spoken(duration: timedelta) -> str:
+    """A duration in the two largest units: "1 h 5 min", "12 s"."""
+    seconds = max(0, round(duration.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
