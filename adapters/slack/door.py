@@ -9,10 +9,12 @@ that comes twice was overheard.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -28,7 +30,6 @@ PATH = "/slack/events"
 _LARGEST_BODY = 1024 * 1024
 _BODY_SECONDS = 10.0
 _REMEMBERED_SECONDS = 600.0  # a signature is good for five minutes either way
-_FORM = "application/x-www-form-urlencoded"
 
 
 class Door:
@@ -58,6 +59,8 @@ class Door:
             self.refused += 1
             logger.warning("a request that is not signed by Slack was refused")
             return PlainTextResponse("The signature is not right.", 401)
+        if not _is_readable(body.decode(), request.headers.get("content-type", "")):
+            return PlainTextResponse("That is nothing that Slack sends.", 400)
         if self.app is None:
             return PlainTextResponse("Not connected to Slack yet; send it again.", 503)
         return to_starlette_response(await self.app.async_dispatch(to_async_bolt_request(request, body)))
@@ -93,3 +96,18 @@ async def _body(request: Request) -> bytes | None:
         if len(received) > _LARGEST_BODY:
             return None
     return bytes(received)
+
+
+def _is_readable(body: str, content_type: str) -> bool:
+    """Whether it is an event as JSON, or a form with an interaction as JSON or a command."""
+    if not content_type.startswith("application/x-www-form-urlencoded"):
+        return _is_object(body)
+    form = parse_qs(body)
+    return all(map(_is_object, form["payload"])) if "payload" in form else "command" in form
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,250 @@
+"""Is a decision made in Slack the one that was shown, by somebody who may make it, and seen everywhere?"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+
+import pytest
+
+from tests.fakes.runtime import ledger_calls
+from tests.fakes.slack import Message
+from tests.unit.slack.conftest import ADA, BOB, CAY, EVE, GENERAL, Office, expense
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+def paid(office: Office, note: str) -> list[dict[str, object]]:
+    """The calls that were made with that note."""
+    return [c["args"] for c in ledger_calls(office.served.home) if c["args"].get("note") == note]
+
+
+def invoice(note: str) -> str:
+    """Words that make the model pay an invoice, which is Bob's to decide."""
+    args = {"vendor": "V", "amount": 5, "currency": "EUR", "note": note}
+    return f"[[call bookkeeper pay_invoice {json.dumps(args)}]]"
+
+
+async def waiting(office: Office, note: str, **args: object) -> tuple[str, Message]:
+    ts = await office.asks(ADA, expense(note, **args))
+    return ts, await office.card(ts)
+
+
+async def test_a_card_shows_everything_and_its_buttons(office: Office) -> None:
+    _, card = await waiting(office, "all shown", tags=["a", "b"], urgent=True)
+    words = office.slack.words(card)
+    for part in (
+        "submit_expense",
+        "ledger",
+        "bookkeeper",
+        "asked by Ada",
+        "12.5",
+        "all shown",
+        "a\nb",
+        "true",
+    ):
+        assert part in words
+    assert office.slack.buttons(card) == ["Approve", "Edit", "Reject", "Review"]
+
+
+async def test_approve_runs_what_was_shown_and_the_card_says_who_decided(office: Office) -> None:
+    ts, card = await waiting(office, "approve me")
+    delivery = await office.slack.click(ADA, card, "Approve")
+    assert delivery.seconds < 3
+    await office.hears(ts, "Result:")
+    await office.becomes(card, "Approved by Ada in Slack")
+    assert office.slack.buttons(card) == []
+    assert paid(office, "approve me") == [{"amount": 12.5, "note": "approve me"}]
+
+
+async def test_edit_keeps_types_and_runs_the_changed_arguments(office: Office) -> None:
+    ts, card = await waiting(office, "edit me", tags=["x"], urgent=False)
+    await office.slack.click(ADA, card, "Edit")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    answer = await office.slack.submit(
+        ADA, {"amount": "15", "currency": "USD", "tags": "one\ntwo", "urgent": ["Yes"]}
+    )
+    assert answer == {}
+    await office.hears(ts, "Result:")
+    await office.becomes(card, "Edited and approved by Ada in Slack")
+    assert paid(office, "edit me") == [
+        {"amount": 15, "note": "edit me", "currency": "USD", "tags": ["one", "two"], "urgent": True}
+    ]
+
+
+async def test_errors_stand_at_the_field_and_nothing_is_decided(office: Office) -> None:
+    ts, card = await waiting(office, "wrong edit")
+    await office.slack.click(ADA, card, "Edit")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    answer = await office.slack.submit(ADA, {"amount": "-3"})
+    assert answer["response_action"] == "errors"
+    (error,) = answer["errors"].values()
+    assert error == "amount must be 0 or more"
+    assert "Approve" in office.slack.buttons(card)
+    assert await office.slack.submit(ADA, {"amount": "3"}) == {}
+    await office.hears(ts, "Result:")
+    assert paid(office, "wrong edit") == [{"amount": 3, "note": "wrong edit"}]
+
+
+async def test_saving_without_a_change_is_no_decision(office: Office) -> None:
+    _, card = await waiting(office, "unchanged")
+    await office.slack.click(ADA, card, "Edit")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    answer = await office.slack.submit(ADA)
+    assert "press Approve" in str(answer["errors"])
+    assert "Approve" in office.slack.buttons(card)
+
+
+async def test_reject_tells_the_agent_the_reason(office: Office) -> None:
+    ts, card = await waiting(office, "reject me")
+    await office.slack.click(ADA, card, "Reject")
+    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), 5, "the form")
+    assert await office.slack.submit(ADA, {"Reason": "too dear"}) == {}
+    await office.hears(ts, "too dear")
+    await office.becomes(card, "Rejected by Ada in Slack")
+    assert paid(office, "reject me") == []
+
+
+async def test_a_reason_may_be_left_out(office: Office) -> None:
+    _, card = await waiting(office, "no reason")
+    await office.slack.click(ADA, card, "Reject")
+    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), 5, "the form")
+    assert await office.slack.submit(ADA) == {}
+    await office.becomes(card, "Rejected by Ada in Slack")
+
+
+async def test_respond_answers_in_place_of_the_tool(office: Office) -> None:
+    ts = await office.asks(ADA, '[[call clerk send_email {"to": "x@y.z", "subject": "hi", "body": "b"}]]')
+    card = await office.card(ts)
+    assert "Respond" in office.slack.buttons(card)
+    await office.slack.click(ADA, card, "Respond")
+    await office.slack.until(lambda: "Response" in str(office.slack.modal(ADA)), 5, "the form")
+    assert await office.slack.submit(ADA, {"Response": "I wrote it myself"}) == {}
+    await office.hears(ts, "I wrote it myself")
+
+
+async def test_only_who_may_decide_decides_and_everybody_else_is_told(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('rule')}", GENERAL)
+    card = await office.card(ts, GENERAL)
+    for user, words in ((ADA, "not yours to decide"), (CAY, "not yours to decide"), (EVE, "do not know you")):
+        delivery = await office.slack.click(user, card, "Approve")
+        assert delivery.acked
+        await office.whispered(user, words, GENERAL)
+    assert "Approve" in office.slack.buttons(card)
+    await office.slack.click(BOB, card, "Approve")
+    await office.becomes(card, "Approved by Bob in Slack")
+    await office.hears(ts, "Result:", GENERAL)
+    assert len(paid(office, "rule")) == 1
+
+
+async def test_an_approver_gets_a_card_of_their_own_and_all_copies_tell_the_same(office: Office) -> None:
+    ts = await office.asks(ADA, invoice("copies"))
+    card = await office.card(ts)
+    place = office.slack.dm(BOB)
+
+    def own() -> Message | None:
+        if place not in office.slack.channels:
+            return None
+        cards = [m for m in office.slack.messages(place) if "Approve" in office.slack.buttons(m)]
+        return next((m for m in cards if "copies" in office.slack.words(m)), None)
+
+    copied = await office.slack.until(own, 10, "a card for Bob")
+    assert copied is not None
+    await office.slack.click(BOB, copied, "Approve")
+    await office.becomes(copied, "Approved by Bob in Slack")
+    await office.becomes(card, "Approved by Bob in Slack")
+    await office.hears(ts, "Result:")
+
+
+async def test_the_owner_of_a_direct_message_gets_one_card(office: Office) -> None:
+    _, card = await waiting(office, "one card only")
+    place = office.slack.dm(ADA)
+    said = [m for m in office.slack.channels[place].messages.values() if m.user == office.slack.bot_user]
+    assert [m.ts for m in said if "one card only" in office.slack.words(m)] == [card.ts]
+
+
+async def test_a_late_click_is_told_and_changes_nothing(office: Office) -> None:
+    ts, card = await waiting(office, "too late")
+    stale = copy.deepcopy(card)
+    await office.slack.click(ADA, card, "Approve")
+    await office.becomes(card, "Approved by Ada")
+    for label in ("Approve", "Reject", "Edit"):
+        assert (await office.slack.click(ADA, stale, label)).acked
+    await office.whispered(ADA, "Too late: Approved by Ada in Slack")
+    await office.slack.until(lambda: "Approved by Ada" in str(office.slack.modal(ADA)), 5, "told in a modal")
+    office.slack.closes_modal(ADA)
+    await office.hears(ts, "Result:")
+    assert len(paid(office, "too late")) == 1
+
+
+async def test_a_form_that_is_sent_after_the_decision_says_so(office: Office) -> None:
+    _, card = await waiting(office, "form too late")
+    await office.slack.click(ADA, card, "Edit")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    thread = await office.thread("form too late")
+    (action,) = thread["actions"]
+    await office.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
+    answer = await office.slack.submit(ADA, {"amount": "99"})
+    assert answer["response_action"] == "update"
+    assert "Too late: Rejected by Ada in the API" in str(answer["view"])
+    assert paid(office, "form too late") == []
+
+
+async def test_what_was_decided_elsewhere_is_shown_on_the_card(office: Office) -> None:
+    _, card = await waiting(office, "decided elsewhere")
+    thread = await office.thread("decided elsewhere")
+    (action,) = thread["actions"]
+    await office.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "approve"})
+    await office.becomes(card, "Approved by Ada in the API")
+    assert office.slack.buttons(card) == []
+
+
+async def test_a_click_settles_its_own_card_and_no_other(office: Office) -> None:
+    _, one = await waiting(office, "card one")
+    _, two = await waiting(office, "card two")
+    await office.slack.click(ADA, two, "Approve")
+    await office.becomes(two, "Approved by Ada")
+    assert "Approve" in office.slack.buttons(one)
+    assert paid(office, "card one") == []
+    await office.slack.click(ADA, one, "Approve")
+    await office.becomes(one, "Approved by Ada")
+
+
+async def test_two_who_press_at_once_decide_once(office: Office) -> None:
+    ts, card = await waiting(office, "at once")
+    stale = copy.deepcopy(card)
+    await asyncio.gather(*(office.slack.click(ADA, stale, "Approve") for _ in range(5)))
+    await office.hears(ts, "Result:")
+    assert len(paid(office, "at once")) == 1
+
+
+async def test_what_is_too_long_to_be_shown_is_not_approved_here(office: Office) -> None:
+    _, card = await waiting(office, "x" * 5_000)
+    assert office.slack.buttons(card) == ["Reject", "Review"]
+    assert "too long to be shown" in office.slack.words(card)
+
+
+async def test_stopping_a_run_closes_its_card(office: Office) -> None:
+    ts, card = await waiting(office, "stop me")
+    await office.asks(ADA, "stop", thread_ts=ts)
+    await office.becomes(card, "Withdrawn")
+    assert office.slack.buttons(card) == []
+
+
+async def test_words_written_beside_a_card_decide_nothing_and_are_kept(office: Office) -> None:
+    ts, card = await waiting(office, "words beside")
+    await office.asks(ADA, "approve", thread_ts=ts)
+    await office.whispered(ADA, "To decide, press one of its buttons")
+    assert "Approve" in office.slack.buttons(card)
+    assert paid(office, "words beside") == []
+
+
+async def test_review_leads_to_the_page_of_the_action(office: Office) -> None:
+    _, card = await waiting(office, "review me")
+    thread = await office.thread("review me")
+    urls = [
+        e["url"] for b in card.blocks for e in b.get("elements", []) if isinstance(e, dict) and "url" in e
+    ]
+    assert urls == [f"{office.served.url}/actions/{thread['actions'][0]['id']}"]
+    assert (await office.slack.click(ADA, card, "Review")).acked
