@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import SecretStr
@@ -57,7 +56,6 @@ class SlackChannel:
         self._doors, self._settings = doors, doors.settings.slack
         self._state: State = "off"
         self._problem: str | None = None
-        self._last_event_at: datetime | None = None
         self._session: aiohttp.ClientSession | None = None
         self._door: Door | None = None
         self._parts: _Parts | None = None
@@ -82,7 +80,8 @@ class SlackChannel:
         return person.slack is not None and place_at(address).user == person.slack
 
     def state(self) -> ChannelState:
-        return ChannelState(self._state, self._problem or self._remark(), self._last_event_at)
+        heard_at = self._parts.listeners.heard_at if self._parts is not None else None
+        return ChannelState(self._state, self._problem or self._remark(), heard_at)
 
     def _remark(self) -> str | None:
         """What is worth knowing while everything works."""
@@ -195,7 +194,6 @@ class SlackChannel:
 
         assert self._parts is not None
         assert self._parts.app is not None
-        self._last_event_at = self._doors.clock.now()
         request = AsyncBoltRequest(mode="socket_mode", body=envelope.get("payload") or {})
         response = await self._parts.app.async_dispatch(request)
         if response.status == 403:
@@ -275,13 +273,13 @@ class _Parts:
         settings = doors.settings.slack
         token = secret(settings.bot_token)
         self.web = AsyncWebClient(token=token, base_url=settings.api_url, session=session, retry_handlers=[])
-        self.workspace = Workspace(doors, Slack(self.web, session), token)
         now = asyncio.get_running_loop().time
         posts = Pace(_POSTS_PER_SECOND, _POSTS_IN_A_BURST, now)
+        self.workspace = Workspace(doors, Slack(self.web, session), token, posts)
         updates = Pace(_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST, now)
         self.conversations: Conversations = Conversations(self.workspace, settings.allow_bots)
         self.progress: Progress = Progress(self.workspace, self.conversations.addresses.get, updates)
-        self.delivering: Delivering = Delivering(self.workspace, self.progress, posts, updates)
+        self.delivering: Delivering = Delivering(self.workspace, self.progress, updates)
         self.homes: Homes = Homes(self.workspace)
         self.listeners: Listeners = Listeners(
             self.workspace,

@@ -129,24 +129,23 @@ class Commands:
 
         Raises Refused, DeliveryFailed or TimeoutError; then nothing was begun.
         """
-        place = await self._root(user, shown)
+        place = await self._root(user, shown, key)
         message = InboundMessage(channel=VIA, person=person.name, text=asked, address=place.address, key=key)
         if files:
             await self._conversations.stage(message, list(files), user)
         else:
             await self._conversations.take(message)
 
-    async def _root(self, user: str, shown: str) -> Place:
+    async def _root(self, user: str, shown: str, key: str) -> Place:
         quoted = shortened(visible(shown, body=True).strip(), _QUOTED)
         blocks = [context(plain_text("You asked:")), section(plain_text(quoted))]
         async with asyncio.timeout(_POST_SECONDS):
             channel = await self._workspace.direct_channel(user)
-            posted = await self._workspace.api.call(
-                "chat.postMessage",
-                channel=channel,
+            posted = await self._workspace.post(
+                channel,
+                key,
+                patience_seconds=_POST_SECONDS,
                 text=escaped(f"You asked: {shortened(quoted, 200)}"),
                 blocks=blocks,
-                unfurl_links=False,
-                unfurl_media=False,
             )
         return Place(channel, str(posted["ts"]), user)

@@ -182,7 +182,9 @@ class Conversations:
         if any(metadata.get("event_type") == _REFUSAL for metadata in told):
             return
         metadata = {"event_type": _REFUSAL, "event_payload": {"user": heard.user}}
-        await api.call("chat.postMessage", channel=heard.channel, text=text, metadata=metadata)
+        await self._workspace.post(
+            heard.channel, "refusal", patience_seconds=10, text=text, metadata=metadata
+        )
 
     # -- files -------------------------------------------------------------------------------------------
 

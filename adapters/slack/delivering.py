@@ -9,7 +9,6 @@ is lost because of how it looks.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping
@@ -56,9 +55,8 @@ _NOT_AS_IT_IS = frozenset(
 class Delivering:
     """Shows items of the outbox."""
 
-    def __init__(self, workspace: Workspace, progress: Progress, posts: Pace, updates: Pace) -> None:
-        self._workspace, self._progress = workspace, progress
-        self._posts, self._updates = posts, updates
+    def __init__(self, workspace: Workspace, progress: Progress, updates: Pace) -> None:
+        self._workspace, self._progress, self._updates = workspace, progress, updates
 
     async def deliver(self, item: OutboundItem) -> Receipt:
         """Post the item, or repaint its copy; raises DeliveryFailed."""
@@ -122,27 +120,21 @@ class Delivering:
         return Receipt(first.external_id)
 
     async def _say(self, place: Place, part: Part, key: str) -> Copy:
-        await self._in_line(self._posts, place.channel or "", key)
-        try:
-            posted = await self._workspace.api.call(
-                "chat.postMessage",
-                channel=place.channel,
-                thread_ts=place.thread_ts,
-                text=part.text,
-                blocks=part.blocks or None,
-                metadata={"event_type": METADATA, "event_payload": {"key": key}},
-                unfurl_links=False,
-                unfurl_media=False,
-            )
-        except Limited as error:
-            self._posts.pause(place.channel or "", error.retry_after_seconds or 1.0)
-            raise
+        posted = await self._workspace.post(
+            place.channel or "",
+            key,
+            patience_seconds=_PATIENCE_SECONDS,
+            thread_ts=place.thread_ts,
+            text=part.text,
+            blocks=part.blocks or None,
+            metadata={"event_type": METADATA, "event_payload": {"key": key}},
+        )
         return Copy(str(posted["channel"]), str(posted["ts"]))
 
     async def _share(self, place: Place, first: Copy, file: File) -> None:
         """Put a file behind the message that announces it."""
         api = self._workspace.api
-        await self._in_line(self._posts, place.channel or "", file.filename)
+        await self._workspace.in_line(place.channel or "", file.filename, _PATIENCE_SECONDS)
         given = await api.call("files.getUploadURLExternal", filename=file.filename, length=len(file.content))
         await api.upload(str(given["upload_url"]), file.content)
         await api.call(
@@ -153,7 +145,7 @@ class Delivering:
         )
 
     async def _repaint(self, item: OutboundItem, copy: Copy, part: Part) -> None:
-        await self._in_line(self._updates, UPDATES, item.key)
+        await self._updates.take(UPDATES, item.key, _PATIENCE_SECONDS)
         arguments = {"channel": copy.channel, "ts": copy.ts, "text": part.text[:_PLAIN_TEXT]}
         try:
             # Always with blocks: an update without them would take away the ones that are there.
@@ -169,12 +161,6 @@ class Delivering:
                 raise
             logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
             await self._workspace.api.call("chat.update", **arguments, blocks=[])
-
-    async def _in_line(self, pace: Pace, name: str, key: str) -> None:
-        while (wait := pace.wait_seconds(name, key)) > 0:
-            if wait > _PATIENCE_SECONDS:
-                raise Limited(wait)
-            await asyncio.sleep(wait)
 
     # -- finding -----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pizzabot.errors import Refused
@@ -55,6 +56,7 @@ class Listeners:
         self._workspace, self._conversations = workspace, conversations
         self._clicks, self._commands, self._homes, self._lost = clicks, commands, homes, lost
         self.foreign = 0  # requests of another app or workspace
+        self.heard_at: datetime | None = None
 
     def app(self, web: AsyncWebClient) -> AsyncApp:
         """The bolt app; requests reach it already verified."""
@@ -101,6 +103,7 @@ class Listeners:
         from slack_bolt.response import BoltResponse
 
         if is_ours(body, self._identity()):
+            self.heard_at = self._workspace.doors.clock.now()
             return await next()
         self.foreign += 1
         logger.warning("a request of another app or workspace was refused")

@@ -5,7 +5,10 @@ A place in the line is kept for whoever was told to wait, so that waiting is nev
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+
+from .client import Limited
 
 
 class Pace:
@@ -28,6 +31,13 @@ class Pace:
             return 0.0
         self._kept[name, who] = at
         return at - now
+
+    async def take(self, name: str, who: str, patience_seconds: float) -> None:
+        """Return when it is the turn of `who`; raises Limited when that takes longer than the patience."""
+        while (wait := self.wait_seconds(name, who)) > 0:
+            if wait > patience_seconds:
+                raise Limited(wait)
+            await asyncio.sleep(wait)
 
     def _place(self, name: str, now: float) -> float:
         line = max(self._next.get(name, now), now)

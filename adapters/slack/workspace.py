@@ -12,9 +12,10 @@ from pizzabot.doors import Doors
 from pizzabot.errors import DeliveryFailed
 from pizzabot.people import Person
 
-from .client import Slack
+from .client import Limited, Slack
 from .identity import Identity
 from .modals import View, told
+from .pacing import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +27,9 @@ _REMEMBERED = 5_000
 class Workspace:
     """One workspace, as this app sees it."""
 
-    def __init__(self, doors: Doors, api: Slack, bot_token: str) -> None:
-        self.doors, self.api, self.bot_token = doors, api, bot_token
+    def __init__(self, doors: Doors, api: Slack, bot_token: str, posts: Pace) -> None:
+        """`posts` is how fast messages may go to a channel."""
+        self.doors, self.api, self.bot_token, self._posts = doors, api, bot_token, posts
         self.identity: Identity | None = None
         self._direct: dict[str, str] = {}  # by user: the channel of their direct messages
         self._names: dict[str, str] = {}
@@ -43,6 +45,26 @@ class Workspace:
             opened = await self.api.call("conversations.open", users=user)
             self._direct[user] = str(opened["channel"]["id"])
         return self._direct[user]
+
+    async def post(
+        self, channel: str, key: str, *, patience_seconds: float, **message: Any
+    ) -> Mapping[str, Any]:
+        """Post a message when it is its turn, or raise Limited when that would take too long.
+
+        `key` names the message: under it a place in the line is kept for when it comes again.
+        """
+        await self.in_line(channel, key, patience_seconds)
+        try:
+            return await self.api.call(
+                "chat.postMessage", channel=channel, unfurl_links=False, unfurl_media=False, **message
+            )
+        except Limited as error:
+            self._posts.pause(channel, error.retry_after_seconds or 1.0)
+            raise
+
+    async def in_line(self, channel: str, key: str, patience_seconds: float) -> None:
+        """Wait until something may be posted in a channel; raises Limited when that takes longer."""
+        await self._posts.take(channel, key, patience_seconds)
 
     async def names(self, users: set[str]) -> Mapping[str, str]:
         """What to call these users; their ids for those whose names are not to be had at once."""

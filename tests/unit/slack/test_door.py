@@ -50,11 +50,13 @@ class Doorstep:
         content_type: str = "application/json",
     ) -> httpx.Response:
         timestamp = str(int(time.time() if at is None else at))
-        signed = SignatureVerifier(secret).generate_signature(timestamp=timestamp, body=body)
+        if signature is None:
+            verifier = SignatureVerifier(secret)
+            signature = str(verifier.generate_signature(timestamp=timestamp, body=body))
         headers = {
             "content-type": content_type,
             "x-slack-request-timestamp": timestamp,
-            "x-slack-signature": signature if signature is not None else str(signed),
+            "x-slack-signature": signature,
         }
         return await self.http.post(PATH, content=body, headers=headers)
 
