@@ -38,6 +38,7 @@ _EXAMPLE = """\
 # app_token = "${SLACK_APP_TOKEN}"      # mode "socket"
 # signing_secret = "${SLACK_SIGNING_SECRET:-}"  # mode "http"
 # mode = "socket"                       # socket | http
+# allow_bots = []                       # member ids of bots that may write to it
 
 # [email]
 # enabled = true

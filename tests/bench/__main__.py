@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 
 from pizzabot.home import Home
-from tests.bench import checkpoints, history
+from tests.bench import checkpoints, history, slack
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_file, write_home
 from tests.lab.kill import Server
@@ -347,6 +347,26 @@ def whole_size(browser: httpx.Client) -> Row:
     return Row("inbox: HTML, CSS, JS and icon", f"{sum(found.values()) / 1000:.0f} KB", parts, "", "< 60 KB")
 
 
+def in_slack(folder: Path, model: ModelServer) -> list[Row]:
+    """Events and answers, beside a bare bolt app that asks the same model and keeps nothing."""
+    found = asyncio.run(slack.measured(folder, model))
+    ours, bare = found["product"], found["bare"]
+
+    def row(what: str, name: str, aim: str = "") -> Row:
+        return Row(what, ms(ours[name]), f"bare bolt {ms(bare[name])}", times(ours[name], bare[name]), aim)
+
+    rate, bare_rate = ours["per second"], bare["per second"]
+    count = len(slack.USERS) * slack.ASKED_EACH
+    many = f"{count} messages in {len(slack.USERS)} threads, model {ms(MODEL_SECONDS)}: answers/s"
+    return [
+        row("event to acknowledgement, p50", "ack"),
+        row("event to acknowledgement while 20 runs are active, p99", "busy ack", "< 300 ms"),
+        row("event to answer, model 0 ms, p50", "answer", "<= 25 ms"),
+        row("event to answer, model 0 ms, p95", "slow answer"),
+        Row(many, f"{rate:.0f}", f"bare bolt {bare_rate:.0f}", f"{rate / bare_rate:.0%}", ">= 60"),
+    ]
+
+
 def size(home: Path) -> int:
     """Bytes of the databases, the log files of SQLite included."""
     return sum(path.stat().st_size for path in home.glob("*.sqlite*"))
@@ -381,6 +401,7 @@ def main() -> None:
             table("One long thread, 2 x 1 KB per turn", growth(write_home(root / "growth", model.url).path))
         )
         print(table("Pages, over HTTP", pages(write_home(root / "pages", model.url))))
+        print(table("Slack", in_slack(root, model)))
     print("\nCheckpoints\n")
     print(checkpoints.table(asyncio.run(checkpoints.rows())))
 
