@@ -34,7 +34,9 @@ _TOKEN = re.compile(
 
 _TALKATIVE = (
     "httpx",
+    "httpx2",  # the model clients' own; a line for each request would be formatted and written
     "httpcore",
+    "httpcore2",
     "openai",
     "alembic",
     "dbos",
