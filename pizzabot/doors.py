@@ -24,7 +24,16 @@ from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.ids import new_id
 from pizzabot.inbox import intake, pages, staging, threads
-from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage, Staged, Working
+from pizzabot.messages import (
+    Accepted,
+    Action,
+    Attachment,
+    Decision,
+    Event,
+    InboundMessage,
+    Staged,
+    Working,
+)
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_write
 
@@ -127,7 +136,7 @@ class Doors:
             if known is not None:
                 return known
         try:
-            files = await asyncio.to_thread(intake.store_files, self._home.attachments, message.attachments)
+            files = await self._store_files(message.attachments)
         except OSError as error:
             logger.exception("a file was not stored")
             raise Unavailable(
@@ -160,6 +169,9 @@ class Doors:
     async def unstage(self, channel: str, key: str) -> None:
         """It was accepted, or refused for good."""
         await self._write(lambda c: staging.remove(c, channel, key))
+
+    async def _store_files(self, sent: Sequence[Attachment]) -> list[tuple[str, Attachment]]:
+        return await asyncio.to_thread(intake.store_files, self._home.attachments, sent) if sent else []
 
     async def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return await write_now(self._database, work)

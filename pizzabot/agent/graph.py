@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from deepagents import CompiledSubAgent, HarnessProfile, create_deep_agent, register_harness_profile
 from deepagents._models import get_model_provider
 from deepagents.backends import StateBackend
+from deepagents.middleware._parent_notifier import _ParentNotifierMiddleware
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.profiles.harness.harness_profiles import GeneralPurposeSubagentProfile
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -100,11 +102,8 @@ class Agent:
         """
         if name not in self._models:
             made = make_model(name, self._options(name.partition(":")[0]), self._environ)
-            # A second, general worker would call models past the limits and the guard.
-            register_harness_profile(
-                get_model_provider(made) or name.partition(":")[0],
-                HarnessProfile(general_purpose_subagent=GeneralPurposeSubagentProfile(enabled=False)),
-            )
+            provider = get_model_provider(made) or name.partition(":")[0]
+            register_harness_profile(provider, _profile(provider))
             self._models[name] = made
         return self._models[name]
 
@@ -256,6 +255,22 @@ class Agent:
 RESERVED_TOOL_NAMES = frozenset(
     {"task", "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute", "write_todos"}
 )
+
+
+def _profile(provider: str) -> HarnessProfile:
+    """What of the stock agent is left out.
+
+    A second, general worker would call models past the limits and the guard. The notifier reports to an agent
+    server that is not there, in a step of its own at the end of every run; Anthropic's cache marks mean
+    nothing to others, and every wrapper costs each call.
+    """
+    useless: set[type[AgentMiddleware[Any, Any, Any]] | str] = {_ParentNotifierMiddleware}
+    if provider != "anthropic":
+        useless.add("AnthropicPromptCachingMiddleware")
+    return HarnessProfile(
+        general_purpose_subagent=GeneralPurposeSubagentProfile(enabled=False),
+        excluded_middleware=frozenset(useless),
+    )
 
 
 def _gone_worker(name: str) -> CompiledSubAgent:

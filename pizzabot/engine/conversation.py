@@ -40,6 +40,8 @@ async def graph_input(asked: Asked, made: Sequence[Made], folder: Files) -> dict
     agent that does not know what it did does it again.
     Shape: `{"messages": [HumanMessage…], "files": {path: file data}}`.
     """
+    if not asked.attached:
+        return _graph_input(asked, made, folder)
     return await asyncio.to_thread(_graph_input, asked, made, folder)
 
 

@@ -82,7 +82,9 @@ async def _written(call: Call, *, titled: bool) -> Written:
         form = await forms.read(await call.raw(FILES_BYTES), call.request.headers)
         return parse.message_of_form(form, titled=titled)
     sent = await call.json(limit_bytes=FILES_BYTES)
-    return await asyncio.to_thread(parse.message, sent, titled=titled)
+    if isinstance(sent, dict) and "attachments" in sent:  # base64 of megabytes
+        return await asyncio.to_thread(parse.message, sent, titled=titled)
+    return parse.message(sent, titled=titled)
 
 
 def _key(call: Call) -> str | None:
