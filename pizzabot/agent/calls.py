@@ -13,7 +13,8 @@ from asyncio import sleep
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -126,6 +127,24 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         ended = Activity("model", run.model_label, "ok", self._worker, None, milliseconds_since(began))
         await run.done(started, ended, tokens=tokens_of(response.result, run))
         return response
+
+
+class Mended(AgentMiddleware[Any, Any, Any]):
+    """Answers, in what the model is shown, the calls that a broken-off run left open: providers refuse a
+    conversation with an open call.
+
+    It stands in for the stock middleware, which does the same to the graph's state: in a step and a
+    checkpoint of its own before every run, while hardly any has something to mend.
+    """
+
+    name = PatchToolCallsMiddleware.__name__
+    _stock = PatchToolCallsMiddleware()
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+        mended = self._stock.before_agent(AgentState(messages=request.messages), request.runtime)
+        if mended is not None:
+            request = request.override(messages=mended["messages"][1:])  # the first says: remove all others
+        return await handler(request)
 
 
 def retry_delay(tried: int, retry_after: float | None, jitter: float) -> float:

@@ -30,7 +30,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langsmith import set_runtime_overrides
 
 from pizzabot.agent import context
-from pizzabot.agent.calls import ModelCalls
+from pizzabot.agent.calls import Mended, ModelCalls
 from pizzabot.agent.guard import BoundTool, Guard
 from pizzabot.agent.models import Options, make_model
 from pizzabot.approvals.policy import SkillWord
@@ -182,7 +182,7 @@ class Agent:
         summarize = create_summarization_middleware(
             chat, StateBackend(), token_counter=lambda messages: count_tokens_approximately(messages)
         )
-        return [summarize, guard, calls]
+        return [summarize, Mended(), guard, calls]
 
     # -- workers -----------------------------------------------------------------------------------------
 
