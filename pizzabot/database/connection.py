@@ -83,7 +83,7 @@ def sqlite_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        _plainly(connection, "BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
 
@@ -239,16 +239,26 @@ def commit_together(connection: sa.Connection, batch: list[_Item]) -> None:
 
 
 def _run_in_savepoint(connection: sa.Connection, item: _Item) -> tuple[_Item, Any, BaseException | None]:
-    # Plain statements: SQLAlchemy's nested transactions cost more than the small writes they guard.
-    connection.exec_driver_sql("SAVEPOINT item")
+    _plainly(connection, "SAVEPOINT item")
     try:
         result = item.work(connection)
     except BaseException as error:  # noqa: BLE001 - handed to the one who asked
-        connection.exec_driver_sql("ROLLBACK TO item")
-        connection.exec_driver_sql("RELEASE item")
+        _plainly(connection, "ROLLBACK TO item")
+        _plainly(connection, "RELEASE item")
         return item, None, error
-    connection.exec_driver_sql("RELEASE item")
+    _plainly(connection, "RELEASE item")
     return item, result, None
+
+
+def _plainly(connection: sa.Connection, sql: str) -> None:
+    """Run a statement of SQLite's own transactions, which through SQLAlchemy costs as much as a small write.
+
+    Raises what SQLAlchemy would.
+    """
+    try:
+        connection.connection.driver_connection.execute(sql)  # type: ignore[union-attr]
+    except sqlite3.Error as error:
+        raise sa.exc.OperationalError(sql, None, error) from error
 
 
 class PostgresDatabase:
