@@ -296,10 +296,17 @@ class Engine:
     async def _finish(self, running: RunContext, text: str) -> None:
         run, used = running.run, running.use().to_json()
         author = conversation.author(running.model_label)
-        if await self._store(lambda c: self.endings.done(c, run, used, author, text)):
+
+        def work(connection: sa.Connection) -> tuple[bool, str | None]:
+            stored = self.endings.done(connection, run, used, author, text)
+            return stored, titles.untitled(connection, run) if stored else None
+
+        stored, untitled = await self._store(work)
+        if stored:
             self._announce_state(run.thread_id, RunState.DONE)
             self._delivered()
-            self._give_title(run, text)
+        if untitled is not None:
+            self._give_title(run, untitled, text)
 
     async def _fail(self, running: RunContext, code: str, message: str) -> None:
         run, used = running.run, running.use().to_json()
@@ -317,12 +324,11 @@ class Engine:
     def _announce_state(self, thread_id: str, state: RunState) -> None:
         self._publish(Event("run", thread_id, {"state": str(state)}))
 
-    def _give_title(self, run: Run, answer: str) -> None:
+    def _give_title(self, run: Run, question: str, answer: str) -> None:
         if self._closing:
             return
-        task = asyncio.create_task(
-            titles.give(self._database, self._clock, self._agent, self._settings, run, answer, self._publish)
-        )
+        rooms = (self._database, self._clock, self._agent, self._settings)
+        task = asyncio.create_task(titles.give(*rooms, run, question, answer, self._publish))
         self._titles.add(task)
         task.add_done_callback(self._titles.discard)
 

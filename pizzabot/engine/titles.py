@@ -48,14 +48,12 @@ async def give(
     agent: Callable[[], Awaitable[Agent]],
     settings: Priced,
     run: Run,
+    question: str,
     answer: str,
     publish: Callable[[Event], None],
 ) -> None:
-    """Give the thread of `run` a title when it has none but its first words."""
+    """Give the thread of `run`, which is `untitled`, a title."""
     try:
-        question = await database.read(lambda connection: _untitled(connection, run))
-        if question is None:
-            return
         async with asyncio.timeout(TITLE_SECONDS):
             made = await _ask(await agent(), run.model, question, answer)
         title = threads.one_line(storable(made.text).strip().strip("\"'«»“”"), threads.TITLE_LENGTH)
@@ -66,7 +64,8 @@ async def give(
         logger.info("no title for thread %s: %s", run.thread_id, type(error).__name__)
 
 
-def _untitled(connection: sa.Connection, run: Run) -> str | None:
+def untitled(connection: sa.Connection, run: Run) -> str | None:
+    """What the run was asked, when its thread has no title but its first words."""
     thread = threads.get(connection, run.thread_id)
     if thread is None or thread.title_source != "first" or runs.stopped_by(connection) is not None:
         return None
