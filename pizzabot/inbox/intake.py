@@ -119,10 +119,10 @@ def accept(
     _one_at_a_time(connection, message)
     if message.key is not None and (taken := known(connection, message.key)) is not None:
         return taken
-    thread_id = _thread_for(connection, message, now)
-    thread = threads.lock(connection, thread_id)
-    if thread is None:
+    known_id = _thread_for(connection, message)
+    if known_id is not None and threads.lock(connection, known_id) is None:
         raise NotFound("There is no such thread; it may have been deleted.")
+    thread_id = known_id or _new_thread(connection, message, now)
     seq = threads.add_message(
         connection,
         thread_id,
@@ -148,7 +148,7 @@ def accept(
             _INSERT_KEY,
             {"key": message.key, "thread_id": thread_id, "message_seq": seq, "received_at": now},
         )
-    held = runs.active(connection, thread_id) is not None
+    held = known_id is not None and runs.active(connection, thread_id) is not None
     run_id = None
     if not held:
         run_id = runs.create(
@@ -196,13 +196,14 @@ def known(connection: sa.Connection, key: str) -> Accepted | None:
     return Accepted(row.thread_id, row.run_id, str(row.message_seq), held, duplicate=True)
 
 
-def _thread_for(connection: sa.Connection, message: InboundMessage, now: datetime) -> str:
-    if message.thread_id is not None:
-        return message.thread_id
-    if message.address is not None:
-        known = threads.at_address(connection, message.channel, message.address)
-        if known is not None:
-            return known
+def _thread_for(connection: sa.Connection, message: InboundMessage) -> str | None:
+    """The thread that the message says it belongs to; None when it opens a new one."""
+    if message.thread_id is None and message.address is not None:
+        return threads.at_address(connection, message.channel, message.address)
+    return message.thread_id
+
+
+def _new_thread(connection: sa.Connection, message: InboundMessage, now: datetime) -> str:
     first_words = message.text.strip() or message.attachments[0].filename
     title = message.title.strip() if message.title else ""
     return threads.create(

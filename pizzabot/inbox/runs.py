@@ -53,6 +53,13 @@ _THIS_ATTEMPT = sa.and_(_THIS, RUN_RUNNING, runs.c.attempt == sa.bindparam("atte
 # Statements of every run are built once: building one costs four times as much as running it.
 _GET = sa.select(runs).where(_THIS)
 _ACTIVE = sa.select(runs).where(runs.c.thread_id == sa.bindparam("thread"), RUN_ACTIVE)
+_BEFORE = (
+    sa.select(runs)
+    .where(runs.c.thread_id == sa.bindparam("thread"), runs.c.id < sa.bindparam("run"))
+    .order_by(runs.c.id.desc())
+    .limit(1)
+)
+_LEAVE = sa.update(runs).where(_THIS_ATTEMPT)
 _INSERT = sa.insert(runs)
 _TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
 _HELD_FROM = sa.select(messages.c.author).where(_HELD).order_by(messages.c.seq).limit(1)
@@ -130,13 +137,7 @@ def newest(connection: sa.Connection, thread_id: str) -> Run | None:
 
 def before(connection: sa.Connection, run: Run) -> Run | None:
     """The thread's run before this one."""
-    query = (
-        sa.select(runs)
-        .where(runs.c.thread_id == run.thread_id, runs.c.id < run.id)
-        .order_by(runs.c.id.desc())
-        .limit(1)
-    )
-    row = connection.execute(query).first()
+    row = connection.execute(_BEFORE, {"thread": run.thread_id, "run": run.id}).first()
     return _run(row) if row else None
 
 
@@ -255,9 +256,8 @@ def pause(
 
 
 def _leave(connection: sa.Connection, run: Run, state: RunState, **values: Any) -> bool:
-    change = sa.update(runs).where(_THIS_ATTEMPT)
     key = {"run": run.id, "attempt_now": run.attempt}
-    changed = connection.execute(change, key | {"state": state} | values).rowcount == 1
+    changed = connection.execute(_LEAVE, key | {"state": state} | values).rowcount == 1
     if changed:
         _show(connection, run.thread_id, state)
     return changed
