@@ -94,16 +94,16 @@ class Delivery:
         free = _AT_ONCE - len(self._working)
         if free <= 0:
             return _IDLE_SECONDS
-        first = await self._database.read(store.next_due)
-        if first is None:
-            return _IDLE_SECONDS
-        if first > now:
-            return min(_IDLE_SECONDS, (first - now).total_seconds())
-        for row in await self._database.write(lambda c: store.take(c, now, limit=free)):
+        rows, next_due = await self._database.write(
+            lambda c: (store.take(c, now, limit=free), store.next_due(c))
+        )
+        for row in rows:
             task = asyncio.create_task(self._deliver(row), name=f"deliver {row.key}")
             self._working.add(task)
             task.add_done_callback(self._finished)
-        return 0.0 if free > 1 else _IDLE_SECONDS
+        if next_due is None or len(rows) == free:
+            return _IDLE_SECONDS
+        return min(_IDLE_SECONDS, max(0.0, (next_due - now).total_seconds()))
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._working.discard(task)
