@@ -83,7 +83,31 @@ def make_model(
         raise ModelFailed(
             "other", f"[models.{provider}] does not fit {provider}: {_first_line(error)}", retryable=False
         ) from error
+    if provider == "openai":
+        openai: Any = made
+        openai.async_client = _Straight(openai.async_client)
     return made
+
+
+class _Straight:
+    """OpenAI's chat completions, sent as they are.
+
+    The client walks through messages and tools, trying each against every type that it could be: milliseconds
+    in a long conversation, and nothing in them has another name on the wire. What goes as `extra_body`
+    it does not look at.
+    """
+
+    def __init__(self, completions: Any) -> None:
+        self._completions = completions
+
+    @property
+    def with_raw_response(self) -> _Straight:
+        return _Straight(self._completions.with_raw_response)
+
+    async def create(self, *, messages: Any, extra_body: Any = None, **more: Any) -> Any:
+        straight = {"messages": messages} | ({"tools": more.pop("tools")} if "tools" in more else {})
+        body = straight | (extra_body or {})
+        return await self._completions.create(messages=[], extra_body=body, **more)
 
 
 def classify(error: BaseException, redact: Callable[[str], str] = str) -> ModelFailed:
