@@ -103,7 +103,7 @@ class Agent:
         if name not in self._models:
             made = make_model(name, self._options(name.partition(":")[0]), self._environ)
             provider = get_model_provider(made) or name.partition(":")[0]
-            register_harness_profile(provider, _profile(provider))
+            register_harness_profile(provider, profile_of(provider))
             self._models[name] = made
         return self._models[name]
 
@@ -257,7 +257,7 @@ RESERVED_TOOL_NAMES = frozenset(
 )
 
 
-def _profile(provider: str) -> HarnessProfile:
+def profile_of(provider: str) -> HarnessProfile:
     """What of the stock agent is left out.
 
     A second, general worker would call models past the limits and the guard. The notifier reports to an agent

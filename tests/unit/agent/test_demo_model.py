@@ -7,7 +7,8 @@ from datetime import date
 from typing import Any
 
 import pytest
-from deepagents import create_deep_agent
+from deepagents import create_deep_agent, register_harness_profile
+from deepagents._models import get_model_provider
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
@@ -17,6 +18,7 @@ from pizzabot.agent import demo_words as words
 from pizzabot.agent.demo_arguments import fill
 from pizzabot.agent.demo_model import DEMO_LABEL, DemoModel
 from pizzabot.agent.demo_plan import Tool, work
+from pizzabot.agent.graph import profile_of
 
 TODAY = date(2026, 11, 29)
 NOW = "It is Sunday 2026-11-29 10:00 (UTC+0100, Europe/Amsterdam)."
@@ -416,12 +418,12 @@ class Rejecting(AgentMiddleware[Any, Any]):
 
 
 async def test_it_drives_a_deep_agent_with_a_worker_to_the_end() -> None:
+    provider = get_model_provider(DemoModel()) or "demo"
+    register_harness_profile(provider, profile_of(provider))
     worker: Any = {
         "name": "expenses",
         "description": "Keeps the book of expenses: what was paid or spent.",
-        "system_prompt": NOW,
-        "tools": EXPENSES,
-        "middleware": [Rejecting()],
+        "runnable": create_deep_agent(DemoModel(), EXPENSES, system_prompt=NOW, middleware=[Rejecting()]),
     }
     agent = create_deep_agent(DemoModel(), subagents=[worker], system_prompt="You are the root.")
 
