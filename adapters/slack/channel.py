@@ -124,26 +124,20 @@ class SlackChannel:
             await self._session.close()
         self._state, self._parts, self._session = "off", None, None
 
-    async def deliver(self, item: OutboundItem) -> Receipt:
-        return await self._deliver(item)
-
     async def find(self, item: OutboundItem) -> Receipt | None:
         parts = self._ready()
         try:
             return await parts.delivering.find(item)
-        except DeliveryUnknown as error:
-            self._is_away(str(error))
-            raise DeliveryFailed(str(error), retryable=True) from error
-        except (Away, NotLetIn) as error:
-            self._is_away(str(error))
+        except (Away, DeliveryUnknown, NotLetIn) as error:
+            self._is_away(error)
             raise
 
-    async def _deliver(self, item: OutboundItem) -> Receipt:
+    async def deliver(self, item: OutboundItem) -> Receipt:
         parts = self._ready()
         try:
             return await parts.delivering.deliver(item)
         except (Away, DeliveryUnknown, NotLetIn) as error:
-            self._is_away(str(error))
+            self._is_away(error)
             raise
 
     def _ready(self) -> _Parts:
@@ -221,15 +215,18 @@ class SlackChannel:
         self._state, self._problem = state, str(error)
 
     def _lost(self, why: str) -> None:
-        self._is_away(f"Slack says {why}; install the app again")
+        self._is_away(NotLetIn("everything", why, None))
 
-    def _is_away(self, why: str) -> None:
+    def _is_away(self, error: DeliveryFailed) -> None:
         """Something did not get through: ask until it does, then let the outbox know."""
+        if isinstance(error, NotLetIn) and error.needed is not None:
+            return  # only this one thing is not allowed
         if self._probe is None or self._probe.done():
-            logger.info("Slack: %s", why)
+            logger.info("Slack: %s", error)
             self._probe = asyncio.create_task(self._until_back(), name="slack probe")
 
     async def _until_back(self) -> None:
+        """Return when Slack answers; what waits is due then, unless Slack was never away."""
         tries = 0
         while self._parts is not None:
             try:
@@ -239,6 +236,8 @@ class SlackChannel:
                 tries += 1
                 self._failed(error)
                 await asyncio.sleep(_SOON_SECONDS if tries < _SOON_TRIES else _LATER_SECONDS)
+        if tries == 0:
+            return
         if self._parts is not None and (self._parts.socket is None or self._parts.socket.is_open):
             self._connection("ok", None)
         await self._doors.is_back(self.name)

@@ -65,7 +65,7 @@ class NotLetIn(DeliveryFailed):
     """The token is not valid, or may not do this."""
 
     def __init__(self, method: str, error: str, needed: str | None) -> None:
-        self.error = error
+        self.error, self.needed = error, needed
         cure = f"; add the scope {needed} to the app and install it again" if needed else ""
         super().__init__(
             f"Slack refused {method} ({error}){cure}", retryable=True, retry_after=_NOT_LET_IN_AGAIN_SECONDS

@@ -95,6 +95,9 @@ class Homes:
                     await self._publish(user)
                 except DeliveryFailed as error:
                     logger.info("a Home tab was not refreshed: %s", error)
+                    if error.retryable:
+                        self._stale.add(user)
+                        self._due.set()
                 except Exception:
                     logger.exception("a Home tab was not refreshed")
 

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _HELLO_SECONDS = 10.0
 _PING_SECONDS = 10.0
+_CLOSE_SECONDS = 1.0  # so long the other side has to say goodbye, before the next connection is opened
 _LONGEST_WAIT = 30.0
 _LASTED_SECONDS = 5.0
 _LARGEST_ENVELOPE = 16 * 1024 * 1024
@@ -71,11 +72,12 @@ class Socket:
 
     async def _run(self) -> None:
         failures = 0
+        self._changed("connecting", None)
         while True:
             began = asyncio.get_running_loop().time()
-            self._changed("connecting", None)
             try:
                 await self._connection()
+                self._changed("connecting", None)
                 if asyncio.get_running_loop().time() - began >= _LASTED_SECONDS:
                     failures = 0
                     continue  # asked to, or cut: at once
@@ -103,7 +105,10 @@ class Socket:
         url = await self._ticket()
         try:
             async with self._session.ws_connect(
-                url, heartbeat=_PING_SECONDS, max_msg_size=_LARGEST_ENVELOPE
+                url,
+                heartbeat=_PING_SECONDS,
+                max_msg_size=_LARGEST_ENVELOPE,
+                timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
             ) as socket:
                 await self._hello(socket)
                 self.is_open = True

@@ -90,3 +90,27 @@ def test_an_answer_goes_to_its_thread_and_where_its_owner_asked(
     owner: Person | None, extra: list[Place]
 ) -> None:
     assert for_answer(OWN, owner, CHANNELS) == [OWN, *extra]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "besides"),
+    [(None, []), (("slack",), []), (("slack", "email"), ["email"]), ((), [])],
+)
+def test_who_has_the_thread_before_them_gets_no_second_card_there(
+    wanted: tuple[str, ...] | None, besides: list[str]
+) -> None:
+    own = Place("slack", "with Ada", None)
+    found = for_action(own, [_person("Ada", action=wanted)], CHANNELS)
+    assert [place.channel for place in found] == ["slack", *besides]
+
+
+def test_an_approver_who_is_not_part_of_the_conversation_gets_a_card_of_their_own() -> None:
+    own = Place("slack", "with Ada", None)
+    found = for_action(own, [_person("Ada"), _person("Bob")], CHANNELS)
+    assert found == [own, Place("slack", "@Bob", "Bob")]
+
+
+def test_an_answer_is_told_once_to_its_owner_who_has_the_thread_before_them() -> None:
+    own = Place("slack", "with Ada", None)
+    found = for_answer(own, _person("Ada", unread=("slack", "email")), CHANNELS)
+    assert [place.channel for place in found] == ["slack", "email"]
