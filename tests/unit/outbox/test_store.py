@@ -228,3 +228,77 @@ async def test_a_state_that_comes_back_is_painted_again(database: Database, cloc
         return painted
 
     assert await database.write(work) == [0, 1, 1]
+
+
+# -- status messages ---------------------------------------------------------------------------------------
+
+
+async def _status(database: Database, clock: FakeClock) -> str:
+    """A run whose status message is queued; the run's id."""
+
+    def work(connection: sa.Connection) -> str:
+        accepted = arrives(connection, clock)
+        run_id = str(accepted.run_id)
+        parts = {"key": f"status/{run_id}", "channel": "slack", "address": "C1", "kind": "status"}
+        store.enqueue(connection, clock.now(), thread_id=accepted.thread_id, run_id=run_id, **parts)  # type: ignore[arg-type]
+        return run_id
+
+    return await database.write(work)
+
+
+async def _queued(database: Database) -> list[tuple[str, str | None]]:
+    query = sa.select(outbox.c.kind, outbox.c.external_id).where(outbox.c.state == "pending")
+    return [(row.kind, row.external_id) for row in await database.read(lambda c: list(c.execute(query)))]
+
+
+async def test_a_status_that_was_not_sent_when_its_run_ends_is_never_sent(
+    database: Database, clock: FakeClock
+) -> None:
+    run_id = await _status(database, clock)
+    await database.write(lambda c: store.repaint_status(c, run_id, clock.now()))
+    assert await _queued(database) == []
+
+
+async def test_a_status_that_was_sent_is_repainted_each_time_its_run_stands_otherwise(
+    database: Database, clock: FakeClock
+) -> None:
+    run_id = await _status(database, clock)
+    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    await database.write(lambda c: store.sent(c, row, "1.1", "running", clock.now()))
+    for _ in range(2):
+        await database.write(lambda c: store.repaint_status(c, run_id, clock.now()))
+        (repaint,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+        assert (repaint.kind, repaint.external_id, repaint.run_id) == ("status", "1.1", run_id)
+        await database.write(lambda c, r=repaint: store.sent(c, r, "1.1", "waiting", clock.now()))  # type: ignore[misc]
+    assert len(await database.read(lambda c: store.status_copies(c, run_id))) == 1
+
+
+async def test_a_status_on_its_way_is_left_to_arrive(database: Database, clock: FakeClock) -> None:
+    run_id = await _status(database, clock)
+    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    await database.write(lambda c: store.repaint_status(c, run_id, clock.now()))
+    await database.write(lambda c: store.sent(c, row, "1.1", "running", clock.now()))
+    assert len(await database.read(lambda c: store.status_copies(c, run_id))) == 1
+
+
+async def test_what_waits_for_a_channel_is_due_when_it_is_back(database: Database, clock: FakeClock) -> None:
+    thread_id = await database.write(lambda c: _thread(c, clock))
+    await database.write(lambda c: _say(c, clock, thread_id, "k"))
+    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    later = clock.now() + timedelta(hours=1)
+    await database.write(lambda c: store.try_later(c, row, later, "away", unknown=True))
+    await database.write(lambda c: store.due_now(c, "email", clock.now()))
+    assert await _take(database, clock) == []
+    await database.write(lambda c: store.due_now(c, "slack", clock.now()))
+    assert await _take(database, clock) == ["k"]
+
+
+async def test_the_thread_of_a_copy_is_found_by_its_place_and_name(
+    database: Database, clock: FakeClock
+) -> None:
+    thread_id = await database.write(lambda c: _thread(c, clock))
+    await database.write(lambda c: _say(c, clock, thread_id, "k", "U1"))
+    (row,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    await database.write(lambda c: store.sent(c, row, "D1/1.1", None, clock.now()))
+    assert await database.read(lambda c: store.thread_of_copy(c, "slack", "U1", "D1/1.1")) == thread_id
+    assert await database.read(lambda c: store.thread_of_copy(c, "slack", "U2", "D1/1.1")) is None
