@@ -6,6 +6,7 @@ was not committed is not acknowledged, and Slack delivers it again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +21,9 @@ from .commands import SHORTCUT, Commands
 from .conversations import Conversations
 from .homes import Homes
 from .identity import Identity, is_ours
+from .modals import told
 from .text import escaped
-from .workspace import Workspace
+from .workspace import Workspace, only
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -37,6 +39,8 @@ _PROMPTS = (
     ("Sum up a text", "Sum up the text that I send you next in five sentences."),
     ("Draft a reply", "Draft a friendly reply to the message that I send you next."),
 )
+_PATIENCE_SECONDS = 2.2  # of the three that Slack has
+_SLOW = "This takes longer than usual. It is carried out as soon as possible; the card shows when it was."
 Body = Mapping[str, Any]
 
 
@@ -144,22 +148,40 @@ class Listeners:
 
     async def _action(self, ack: Any, body: Body) -> None:
         for action in body.get("actions") or ():
-            name = str(action.get("action_id") or "")
-            kind = name.partition(".")[0]
-            if kind == REVIEW:
-                continue  # a link; its page does the rest
-            if kind in _HOME:
-                try:
-                    await self._homes.press(body, action)
-                except Refused as error:
-                    self._workspace.answer(body, escaped(str(error)))
-            else:
-                await self._clicks.press(body, name, str(action.get("value") or ""))
+            pressing = asyncio.create_task(self._press(body, action), name="a click")
+            if not await self._in_time(pressing):
+                self._workspace.answer(body, _SLOW)
         await ack()
 
+    async def _press(self, body: Body, action: Body) -> None:
+        name = str(action.get("action_id") or "")
+        kind = name.partition(".")[0]
+        if kind == REVIEW:
+            return  # a link; its page does the rest
+        if kind not in _HOME:
+            await self._clicks.press(body, name, str(action.get("value") or ""))
+            return
+        try:
+            await self._homes.press(body, action)
+        except Refused as error:
+            self._workspace.answer(body, escaped(str(error)))
+
     async def _view(self, ack: Any, body: Body) -> None:
-        answer = await self._clicks.submit(body)
+        sending = asyncio.create_task(self._clicks.submit(body), name="a form")
+        if not await self._in_time(sending):
+            await ack(response_action="update", view=told("One moment", _SLOW))
+            return
+        answer = sending.result()
         await (ack(**answer) if answer is not None else ack())
+
+    async def _in_time(self, task: asyncio.Task[Any]) -> bool:
+        """Whether it is done before Slack loses its patience; if not, it goes on all the same."""
+        await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+        if task.done():
+            task.result()
+            return True
+        self._workspace.later(only(task), "what took long")
+        return False
 
     async def _command(self, ack: Any, body: Body) -> None:
         await ack(text=await self._commands.run(body), response_type="ephemeral")

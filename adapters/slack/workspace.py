@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -133,6 +133,6 @@ class Workspace:
         self.later(only(self.api.call("views.open", trigger_id=trigger_id, view=view)), "a modal")
 
 
-async def only(work: Coroutine[Any, Any, Any]) -> None:
+async def only(work: Awaitable[Any]) -> None:
     """Do it and forget what it gave."""
     await work

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from pizzabot.messages import Action, Decision
 from tests.fakes.runtime import ledger_calls
 from tests.fakes.slack import Message
 from tests.unit.slack.conftest import ADA, BOB, CAY, EVE, GENERAL, Office, expense
@@ -249,3 +250,21 @@ async def test_review_leads_to_the_page_of_the_action(office: Office) -> None:
     ]
     assert urls == [f"{office.served.url}/actions/{thread['actions'][0]['id']}"]
     assert (await office.slack.click(ADA, card, "Review")).acked
+
+
+async def test_a_click_is_answered_in_time_while_the_database_is_slow(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ts, card = await waiting(office, "slow click")
+    decide = office.served.doors.decide
+
+    async def slowly(decision: Decision) -> Action:
+        await asyncio.sleep(3)
+        return await decide(decision)
+
+    monkeypatch.setattr(office.served.doors, "decide", slowly)
+    delivery = await office.slack.click(ADA, card, "Approve")
+    assert delivery.acked
+    await office.whispered(ADA, "takes longer than usual")
+    await office.becomes(card, "Approved by Ada in Slack")
+    await office.hears(ts, "Result:")
