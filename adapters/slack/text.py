@@ -6,23 +6,31 @@ Slack's own marks stand in angle brackets: `<@U0ADA>`, `<#C0GENERAL|general>`, `
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 _TOKEN = re.compile(r"<([^<>\n]+)>")
 _MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 # What Slack would take for a mention, a date or a link under another name, wherever it stands.
 _SLACK_MARK = re.compile(
-    r"<(?=[@#][A-Z0-9]{3,}[|>]|!(?:here|channel|everyone|subteam|date)\b|[a-z][a-z0-9+.-]*:[^<>\n]*\|)"
+    r"<(?=[@#][A-Z0-9]{3,}[|>]|!(?:here|channel|everyone|subteam|date)\b|(?i:[a-z][a-z0-9+.-]*):[^<>\n]*\|)"
 )
 _WORD_JOINER = "\u2060"
 _LINK = re.compile(
-    r"(!?)\[([^\]\n]*)\]\(\s*<?([^\s<>()]+(?:\([^\s()]*\)[^\s<>()]*)*)>?(?:\s+[\"'(][^\n]*?[\"')])?\s*\)"
+    r"(!?)\[([^\[\]\n]*)\]\(\s*<?([^\s<>()]+(?:\([^\s()]*\)[^\s<>()]*)*)>?"
+    r"(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*\)"
 )
 _DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:)", re.MULTILINE)
-_LIKE_A_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:[\w-]+\.)+[a-z]{2,})(?![\w.-]*@)", re.IGNORECASE)
+_BRACKET = re.compile(r"(?<!\\)((?:\\\\)*)\[")  # one that is not escaped
+_JOINERS = re.compile("[\u200c\u200d\u2060\ufe0e\ufe0f]")  # shown as nothing
+_RUN = re.compile(r"[\w.@-]+")  # holds a host, an address or a word
+_LIKE_A_HOST = re.compile(r"[\w.-]+\.[^\W\d_]{2,}")
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 
 def mentioned(text: str) -> set[str]:
@@ -34,7 +42,8 @@ def readable(text: str, name_of: Callable[[str], str], *, without: str | None = 
     """A person's text as it reads in Slack; the mention of `without` (ourselves) in front is left out."""
     if without is not None:
         text = re.sub(rf"^\s*<@{re.escape(without)}(?:\|[^<>]*)?>[\s,:]*", "", text)
-    return html.unescape(_TOKEN.sub(lambda mark: _said(mark[1], name_of), text))
+    said = _TOKEN.sub(lambda mark: _said(mark[1], name_of), text)
+    return re.sub("&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity[0]], said)
 
 
 def _said(mark: str, name_of: Callable[[str], str]) -> str:
@@ -45,7 +54,7 @@ def _said(mark: str, name_of: Callable[[str], str]) -> str:
         return f"#{label or body[1:]}"
     if body.startswith("!"):
         if body.startswith("!date^"):
-            return label
+            return label or body
         return "@" + (label.removeprefix("@") or body[1:].partition("^")[0])
     return f"{label} ({body})" if label and label != body and f"mailto:{label}" != body else label or body
 
@@ -57,7 +66,9 @@ def escaped(text: str) -> str:
 
 def harmless(markdown: str) -> str:
     """An answer's Markdown that mentions nobody and whose links lead where they say."""
-    return _SLACK_MARK.sub(f"<{_WORD_JOINER}", _DEFINITION.sub(r"\1\\[", _LINK.sub(_honest, markdown)))
+    made = _SLACK_MARK.sub(f"<{_WORD_JOINER}", _DEFINITION.sub(r"\1\\[", _LINK.sub(_honest, markdown)))
+    # What is written so that the patterns miss it, a reader of Markdown finds: then nothing is a link.
+    return made if _links_are_honest(made) else _BRACKET.sub(r"\1\\[", made)
 
 
 def no_marks(text: str) -> str:
@@ -68,18 +79,55 @@ def no_marks(text: str) -> str:
 def _honest(link: re.Match[str]) -> str:
     """A link, spelt out where its label names another host than the one it leads to."""
     label, target = link[2], link[3]
-    claimed = _LIKE_A_HOST.search(label)
-    if claimed is None or _host(claimed[1]) == _host(_host_of(target)):
-        return link[0]
-    return f"{label} ({target})"
+    return link[0] if _names_only(label, _host_of(target)) else f"{label} ({target})"
+
+
+def _links_are_honest(markdown: str) -> bool:
+    return "]" not in markdown or all(
+        _is_honest(token.children or ()) for token in parser().parse(markdown) if token.type == "inline"
+    )
+
+
+def _is_honest(inline: Sequence[Token]) -> bool:
+    target: str | None = None
+    label: list[str] = []
+    for token in inline:
+        if token.type == "link_open":
+            target, label = str(token.attrGet("href") or ""), []
+        elif token.type == "link_close" and target is not None:
+            if not _names_only("".join(label), _host_of(target)):
+                return False
+            target = None
+        elif token.type == "image" and not _names_only(token.content, _host_of(str(token.attrGet("src")))):
+            return False
+        else:
+            label.append(token.content)
+    return True
+
+
+@cache
+def parser() -> MarkdownIt:
+    """A reader of Markdown with tables."""
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _names_only(label: str, host: str) -> bool:
+    """Whether each host that a label names is this one."""
+    runs = (run.rpartition("@")[2].strip(".") for run in _RUN.findall(_JOINERS.sub("", label)))
+    return all(_host(run) == _host(host) for run in runs if _LIKE_A_HOST.fullmatch(run))
 
 
 def _host_of(url: str) -> str:
     try:
-        return urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        return parts.hostname or (parts.path.rpartition("@")[2] if parts.scheme == "mailto" else "")
     except ValueError:
         return ""
 
 
 def _host(name: str) -> str:
-    return name.casefold().removeprefix("www.")
+    name = name.casefold().removeprefix("www.")
+    try:
+        return name.encode("idna").decode()
+    except UnicodeError:
+        return name
