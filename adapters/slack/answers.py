@@ -9,26 +9,29 @@ of JSON. Tables have a block of their own, one in a message; a further or a larg
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pizzabot.text import visible
 
 from .blocks import Block, context, markdown, plain_text, shortened
-from .text import escaped, harmless, no_marks
+from .text import escaped, harmless, no_marks, parser
 
 _MESSAGE_CHARACTERS = 11_500  # of Markdown, and of JSON in all, in one message
 _MESSAGES = 4
 # Taking more apart would keep everybody waiting, and is read in a file anyway.
 _LONGEST_SPLIT = _MESSAGE_CHARACTERS * (_MESSAGES + 2)
 _BEGINNING = 1_500
-_TABLE_ROWS, _TABLE_COLUMNS, _TABLE_CHARACTERS = 100, 20, 6_000
+_FRAME = len('[{"type": "markdown", "text": ""}]')
+_PIECE = _MESSAGE_CHARACTERS - 500  # of JSON; the rest is for fences and for what makes them blocks
+_TABLE_ROWS, _TABLE_COLUMNS, _COLUMN_WIDTH = 100, 20, 40
 _FALLBACK = 300  # what a notification shows
-_CODE = ("fence", "code_block")
+_INFO = 40  # of a fence: more is no name of a language
+_LONG_RUN = re.compile("(`{20}|~{20})(?=[`~])")  # no fence needs more
+_FENCE = re.compile(r"^([\s>]*(?:(?:[-*+]|\d{1,9}[.)])[\s>]+)*)(`{3,}(?=[^`]*$)|~{3,})(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What stays together: a piece of Markdown, or a table as its rows."""
+    """What stays together: a piece of Markdown, or a table as its rows and in monospace."""
 
     markdown: str
     rows: tuple[tuple[str, ...], ...] = ()
@@ -78,7 +81,7 @@ def answer(text: str, *, title: str | None = None, filename: str = "answer.md") 
 def _as_file(text: str, head: list[Block], filename: str) -> Answer:
     beginning = _cut(text, _BEGINNING)
     note = context(plain_text(f"The whole answer has {len(text):,} characters and is in {filename} below."))
-    blocks = [*head, *_blocks(_pieces(beginning)), note]
+    blocks = [*head, *_messages(beginning)[0], note]
     return Answer((Part(_fallback(text), blocks),), File(filename, text.encode()))
 
 
@@ -98,77 +101,115 @@ def _fallback(text: str) -> str:
 # -- Markdown to pieces --------------------------------------------------------------------------------------
 
 
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable("table")
-
-
-def _pieces(text: str) -> list[_Piece]:
+def _pieces(text: str) -> Iterator[_Piece]:
     """The top-level blocks in order, each small enough for a message of its own."""
     lines = text.split("\n")
-    tokens = _parser().parse(text)
-    found: list[_Piece] = []
+    tokens = parser().parse(text)
     at = 0
     for index, token in enumerate(tokens):
         if token.level != 0 or token.map is None or token.nesting < 0:
             continue
         start, end = token.map
         # Between blocks stand blank lines and link definitions.
-        found += _split("\n".join(lines[at:start]), code=False)
+        yield from _prose("\n".join(lines[at:start]))
         at = max(at, end)
         source = "\n".join(lines[start:end])
-        if token.type == "table_open":
-            found.append(_Piece(_monospaced(rows := _rows(tokens[index:])), rows))
-        else:
-            found += _split(source, code=token.type in _CODE, info=token.info)
-    return [*found, *_split("\n".join(lines[at:]), code=False)]
+        match token.type:
+            case "table_open":
+                yield from _table_pieces(source, _rows(tokens, index))
+            case "fence":
+                yield from _fenced(source, token)
+            case "code_block":
+                yield from _whole_or(source, _code(token.content))
+            case _:
+                yield from _prose(source)
+    yield from _prose("\n".join(lines[at:]))
 
 
-def _split(source: str, *, code: bool, info: str = "") -> Iterator[_Piece]:
-    if not source.strip():
-        return
-    if not code:
-        yield from (_Piece(harmless(part)) for part in _portions(source, _MESSAGE_CHARACTERS - 500))
-        return
-    if _size(source) < _MESSAGE_CHARACTERS - 500:
-        yield _Piece(no_marks(source))
-        return
-    lines = source.split("\n")
-    if lines[0].lstrip().startswith(("```", "~~~")):
-        fence = lines[0].strip()[:3]
-        body = "\n".join(lines[1:-1] if lines[-1].strip().startswith(fence) else lines[1:])
+def _prose(source: str) -> Iterator[_Piece]:
+    source = harmless(source)
+    if _fits(source):
+        parts: Iterable[str] = [source]
     else:
-        body = source
-    for part in _portions(body, _MESSAGE_CHARACTERS - 700):
+        parts = _closed(_portions(_LONG_RUN.sub("\\1\u2060", source), _PIECE))
+    # A cut can make a link of what was none.
+    yield from (_Piece(harmless(part)) for part in parts if part.strip())
+
+
+def _closed(parts: Iterable[str]) -> Iterator[str]:
+    """Portions, each with its fences closed: code inside of lists and quotes goes on in one of its own."""
+    mark = ""
+    for part in parts:
+        lines = [mark] if mark else []
+        goes_on, indent = bool(mark), ""
+        for line in part.split("\n"):
+            found = _FENCE.match(line)
+            if found and mark and found[2].startswith(mark) and not found[3].strip():
+                line = mark if goes_on else line
+                mark, goes_on = "", False
+            elif found and not mark:
+                mark, indent = found[2], re.sub(r"[^\s>]", " ", found[1])
+            lines.append(line)
+        yield "\n".join([*lines, indent + mark] if mark else lines)
+
+
+def _fenced(source: str, fence: Token) -> Iterator[_Piece]:
+    info, content, last = fence.info.strip(), fence.content, source.rpartition("\n")[2].strip()
+    if len(info) > _INFO or "`" in info:
+        info, content = "", f"{info}\n{content}"
+    is_closed = "\n" in source and last.startswith(fence.markup) and not last.strip(fence.markup[0])
+    code = _code(content, info)
+    yield from _whole_or(source, code) if is_closed else code
+
+
+def _whole_or(source: str, parts: Iterator[_Piece]) -> Iterator[_Piece]:
+    source = no_marks(source)
+    yield from [_Piece(source)] if _fits(source) else parts
+
+
+def _code(text: str, info: str = "") -> Iterator[_Piece]:
+    for part in _portions(_LONG_RUN.sub("\\1\u2060", no_marks(text.rstrip("\n"))), _PIECE - 100):
         ticks = _fence_for(part)
-        yield _Piece(no_marks(f"{ticks}{info.strip()}\n{part}\n{ticks}"))
+        yield _Piece(f"{ticks}{info}\n{part}\n{ticks}")
 
 
 def _fence_for(text: str) -> str:
     """A fence that the text does not hold."""
-    ticks = "```"
-    while ticks in text:
-        ticks += "`"
-    return ticks
+    return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _portions(text: str, most: int) -> Iterator[str]:
     """`text` in portions, cut at line breaks where there are any, else at spaces."""
-    while _size(text) > most:
-        short = text[:most]
-        while _size(short) > most:
+    at = 0
+    while not _fits(text, most, at):
+        short = text[at : at + most]
+        while not _fits(short, most):
             short = short[: len(short) * 9 // 10]
-        at = max(short.rfind("\n"), 0) or max(short.rfind(" "), 0) or len(short)
-        yield text[:at]
-        text = text[at:].lstrip("\n") if text[at : at + 1] == "\n" else text[at:]
-    yield text
+        end = max(short.rfind("\n"), 0) or max(short.rfind(" "), 0) or len(short)
+        yield short[:end]
+        at += end + (text[at + end] == "\n")
+    yield text[at:]
 
 
-def _rows(tokens: Sequence[Token]) -> tuple[tuple[str, ...], ...]:
-    """The cells of the table that begins here, as plain text."""
+def _table_pieces(source: str, rows: tuple[tuple[str, ...], ...]) -> Iterator[_Piece]:
+    cells = max(1 + len(re.findall(r"(?<!\\)\|", line.strip().strip("|"))) for line in source.split("\n"))
+    if cells > len(rows[0]):  # a table leaves out what stands beside it
+        yield from _code(source)
+        return
+    text = _aligned(rows)
+    pieces = list(_code(text if len(text) < 4 * len(source) else source))
+    if len(pieces) == 1 and _is_table(rows):
+        yield _Piece(pieces[0].markdown, rows)
+    else:
+        yield from pieces
+
+
+def _rows(tokens: Sequence[Token], start: int) -> tuple[tuple[str, ...], ...]:
+    """The cells of the table that begins at `start`, as plain text."""
     rows: list[tuple[str, ...]] = []
     row: list[str] = []
-    for token in tokens:
+    for at in range(start, len(tokens)):
+        token = tokens[at]
         match token.type:
             case "tr_open":
                 row = []
@@ -191,6 +232,8 @@ def _plain(inline: Token) -> str:
         elif child.type == "link_close":
             if target and target != "".join(said).rpartition(" ")[2]:
                 said.append(f" ({target})")
+        elif child.type == "image":
+            said.append(f"{child.content} ({child.attrGet('src')})")
         elif child.type in ("softbreak", "hardbreak"):
             said.append(" ")
         else:
@@ -198,50 +241,47 @@ def _plain(inline: Token) -> str:
     return "".join(said)
 
 
-def _monospaced(rows: Sequence[Sequence[str]]) -> str:
-    """A table in a code block, its columns aligned."""
-    columns = max(map(len, rows), default=0)
-    widths = [max((len(row[n]) for row in rows if n < len(row)), default=0) for n in range(columns)]
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A table as text, its columns aligned where they are not too wide for that."""
+    columns = max(map(len, rows))
+    widths = [min(max(len(row[n]) for row in rows if n < len(row)), _COLUMN_WIDTH) for n in range(columns)]
     lines = [" | ".join(cell.ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
-    if lines:
-        lines.insert(1, "-+-".join("-" * width for width in widths))
-    body = "\n".join(lines)
-    ticks = _fence_for(body)
-    return no_marks(f"{ticks}\n{body}\n{ticks}")
+    lines.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join(lines)
 
 
 # -- pieces to messages --------------------------------------------------------------------------------------
 
 
 def _messages(text: str) -> list[list[Block]]:
-    """The blocks of each message, as few messages as hold everything in order."""
-    messages: list[list[_Piece]] = [[]]
-    for piece in _wide_tables_as_text(_pieces(text)):
-        if messages[-1] and _weight([*messages[-1], piece]) > _MESSAGE_CHARACTERS:
+    """The blocks of each message, as few messages as hold everything in order; one too many at most."""
+    messages: list[list[_Piece]] = []
+    weight = 0
+    for piece in _pieces(text):
+        more = _weight(piece)
+        if not messages or weight + more > _MESSAGE_CHARACTERS:
+            if len(messages) > _MESSAGES:
+                break
             messages.append([])
+            weight = _FRAME
         messages[-1].append(piece)
-    return [_blocks(pieces) for pieces in messages if pieces]
+        weight += more
+    return [_blocks(pieces) for pieces in messages]
 
 
-def _wide_tables_as_text(pieces: Sequence[_Piece]) -> Iterator[_Piece]:
-    for piece in pieces:
-        if piece.rows and _size(piece.markdown) > _MESSAGE_CHARACTERS - 500:
-            yield from _split(piece.markdown, code=True)
-        else:
-            yield piece
-
-
-def _weight(pieces: Sequence[_Piece]) -> int:
-    return max(_size_of_blocks(_blocks(pieces)), sum(_size(piece.markdown) + 2 for piece in pieces))
+def _weight(piece: _Piece) -> int:
+    """How much a piece adds to a message, with the line breaks or the block behind it."""
+    as_table = _size_of_blocks([_table(piece.rows), markdown("")]) if piece.rows else 0
+    return max(_size(piece.markdown) + 2, as_table)
 
 
 def _blocks(pieces: Sequence[_Piece]) -> list[Block]:
-    """Markdown joined as far as possible; the first table that fits as a table, others in monospace."""
+    """Markdown joined as far as possible; the first table as a table, others in monospace."""
     blocks: list[Block] = []
     said: list[str] = []
     has_table = False
     for piece in pieces:
-        if piece.rows and not has_table and _is_table(piece.rows):
+        if piece.rows and not has_table:
             if said:
                 blocks.append(markdown("\n\n".join(said)))
                 said = []
@@ -258,13 +298,18 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
     return (
         len(rows) <= _TABLE_ROWS
         and max(map(len, rows)) <= _TABLE_COLUMNS
-        and sum(len(cell) for row in rows for cell in row) <= _TABLE_CHARACTERS
+        and _size_of_blocks([_table(rows)]) <= _PIECE
     )
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Block:
     cells = [[{"type": "raw_text", "text": no_marks(cell) or " "} for cell in row] for row in rows]
     return {"type": "table", "rows": cells}
+
+
+def _fits(text: str, most: int = _PIECE, start: int = 0) -> bool:
+    """Whether the rest of a text, from `start`, weighs no more than that."""
+    return len(text) - start <= most and _size(text[start:]) <= most
 
 
 def _size(text: str) -> int:
