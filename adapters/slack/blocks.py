@@ -6,6 +6,7 @@ link or format.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,11 @@ HINT_TEXT = 2_000
 def shortened(text: str, most: int) -> str:
     """`text` of at most `most` characters, the cut marked."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def size_of(blocks: Any) -> int:
+    """How much blocks or a view weigh in JSON."""
+    return len(json.dumps(blocks, ensure_ascii=False))
 
 
 def plain_text(text: str, most: int = SECTION_TEXT) -> Block:
@@ -127,7 +133,7 @@ def preformatted(text: str) -> Block:
 
 
 def leaf(text: str, style: Literal["bold", "italic", "code"] | None = None) -> Block:
-    made: Block = {"type": "text", "text": text}
+    made: Block = {"type": "text", "text": text or " "}
     return made | {"style": {style: True}} if style is not None else made
 
 

@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pizzabot.approvals.forms import Field, fields
+from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
 from pizzabot.text import visible
 
-from . import words
+from . import modals, words
 from .blocks import (
-    INPUT_TEXT,
-    VIEW_BLOCKS,
     Block,
     actions,
     button,
@@ -31,12 +29,15 @@ from .blocks import (
     rich_text,
     section,
     shortened,
+    size_of,
 )
 from .text import escaped
 
 # What one looks through before pressing a button; with more, the card only leads to the page.
 _SHOWN_CHARACTERS = 4_000
+_SHOWN_LINES = 200
 _SHOWN_ARGUMENTS = 30
+_CARD_WEIGHT = 12_500  # of JSON, of which a message takes little more
 _DECIDE = "pizza_decide_"
 _STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.APPROVE: "primary",
@@ -44,6 +45,8 @@ _STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
 }
 _REASON_SHOWN = 1_000
 _WHY_SHOWN = 600
+_NAME_SHOWN, _FACT_SHOWN = 100, 200
+_NOTIFIED = 600  # a message takes 4,000 characters of text, of which five may stand for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,9 @@ def pressed(action_id: str, value: str) -> Pressed | None:
 
 def is_shown(given: list[Shown]) -> bool:
     """Whether all arguments fit on a card."""
-    length = sum(len(arg.name) + len(arg.text) for arg in given)
-    return length <= _SHOWN_CHARACTERS and len(given) <= _SHOWN_ARGUMENTS
-
-
-def is_editable(proposed: tuple[Field, ...]) -> bool:
-    """Whether a modal holds all of it: each value in an input, and all inputs in a view."""
-    return len(proposed) < VIEW_BLOCKS - 5 and all(len(field.text) <= INPUT_TEXT for field in proposed)
+    length = sum(len(visible(arg.name)) + len(arg.text) for arg in given)
+    lines = sum(1 + arg.text.count("\n") for arg in given)
+    return length <= _SHOWN_CHARACTERS and lines <= _SHOWN_LINES and len(given) <= _SHOWN_ARGUMENTS
 
 
 def card(action: Action, *, title: str, page: str) -> tuple[str, list[Block]]:
@@ -85,24 +84,32 @@ def card(action: Action, *, title: str, page: str) -> tuple[str, list[Block]]:
     `title` is the thread's, `page` the address of the action's page.
     """
     title = shortened(visible(title), 150)
-    if action.state is not ActionState.PENDING:
-        said = words.outcome(action)
-        text = f"{said}: {words.tool_name(action.tool)} ({title})"
-        return escaped(text), [*_question(action, title), *_arguments(action), *_ended(action)]
-    text = f"Decision needed: {visible(action.title)} ({title})"
-    return escaped(text), [*_question(action, title), *_arguments(action), *_buttons(action, page)]
+    text = f"{words.outcome(action)}: {words.tool_name(action.tool)} ({title})"
+    if action.state is ActionState.PENDING:
+        text = f"Decision needed: {visible(action.title)} ({title})"
+    blocks = _card(action, title, page, fits=is_shown(_given(action)))
+    if size_of(blocks) > _CARD_WEIGHT:
+        blocks = _card(action, title, page, fits=False)
+    return escaped(shortened(text, _NOTIFIED)), blocks
+
+
+def _card(action: Action, title: str, page: str, *, fits: bool) -> list[Block]:
+    is_open = action.state is ActionState.PENDING
+    ending = _buttons(action, page, fits=fits) if is_open else _ended(action)
+    return [*_question(action, title), *_arguments(action, fits=fits), *ending]
 
 
 def _question(action: Action, title: str) -> list[Block]:
     heading = rich_section(leaf(shortened(visible(action.title), 300), "bold"))
     facts = [title]
     if (server := words.server_name(action.tool)) is not None:
-        facts.append(f"{words.tool_name(action.tool)} of {server}")
+        facts.append(f"{words.tool_name(action.tool)} of {visible(server)}")
     if action.skill is not None:
-        facts.append(f"skill {action.skill}")
+        facts.append(f"skill {visible(action.skill)}")
     if action.requested_by is not None:
-        facts.append(f"asked by {action.requested_by}")
-    blocks = [rich_text(heading), context(plain_text(visible(" · ".join(facts))))]
+        facts.append(f"asked by {visible(action.requested_by)}")
+    told = " · ".join(shortened(fact, _FACT_SHOWN) for fact in facts)
+    blocks = [rich_text(heading), context(plain_text(told))]
     if action.why:
         blocks.append(section(plain_text(shortened(visible(action.why, body=True), _WHY_SHOWN))))
     return blocks
@@ -112,18 +119,24 @@ def _given(action: Action) -> list[Shown]:
     return [shown(field) for field in fields(action.args_schema, action.args) if field.given]
 
 
-def _arguments(action: Action) -> list[Block]:
+def _arguments(action: Action, *, fits: bool) -> list[Block]:
     if action.kind is ActionKind.LIMIT:
         return []  # the question says it
     given = _given(action)
     if not given:
         return [context(plain_text("It takes no arguments."))]
-    if not is_shown(given):
-        length = sum(len(arg.text) for arg in given)
-        said = f"The arguments are too long to be shown here ({length:,} characters). Review shows them all."
-        return [section(plain_text(said))]
+    if not fits:
+        return [_too_long(action)]
     shown_all = rich_text(*(part for arg in given for part in _argument(arg)))
     return [shown_all, *(section(plain_text(f"{n} became {text}")) for n, text in _changed(action).items())]
+
+
+def _too_long(action: Action) -> Block:
+    length = sum(len(arg.text) for arg in _given(action))
+    said = f"The arguments are too long to be shown here ({length:,} characters)."
+    if action.state is ActionState.PENDING:
+        said += " Review shows them all."
+    return section(plain_text(said))
 
 
 def _changed(action: Action) -> dict[str, str]:
@@ -135,7 +148,7 @@ def _changed(action: Action) -> dict[str, str]:
     found = {n: t for n, t in after.items() if before.get(n) != t} | {
         name: "left out" for name in before if name not in after
     }
-    return {name: shortened(text, 300) for name, text in list(found.items())[:10]}
+    return {shortened(visible(n), _NAME_SHOWN): shortened(t, 300) for n, t in list(found.items())[:10]}
 
 
 def _argument(arg: Shown) -> list[Block]:
@@ -145,9 +158,8 @@ def _argument(arg: Shown) -> list[Block]:
     return [rich_section(leaf(f"{visible(arg.name)}: ", "bold"), leaf(arg.text or '""', "code"), leaf("\n"))]
 
 
-def _buttons(action: Action, page: str) -> list[Block]:
-    fits = is_shown(_given(action))
-    editable = fits and is_editable(fields(action.args_schema, action.args))
+def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
+    editable = fits and modals.is_editable(fields(action.args_schema, action.args))
     value = f"{action.id} {action.digest}"
     elements = []
     for verdict in action.allowed_decisions:
@@ -163,7 +175,7 @@ def _buttons(action: Action, page: str) -> list[Block]:
     waits_for = " or ".join(action.approvers)
     blocks = [actions(f"decide {action.id}", elements)]
     if waits_for:
-        blocks.append(context(plain_text(f"Waits for {visible(waits_for)}.")))
+        blocks.append(context(plain_text(f"Waits for {shortened(visible(waits_for), 300)}.")))
     return blocks
 
 

@@ -7,8 +7,10 @@ Each input is a block `arg.N`, N the number of the field, and is labelled with t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pizzabot.approvals.forms import Field, FieldKind
@@ -19,6 +21,7 @@ from .blocks import (
     INPUT_TEXT,
     OPTION_TEXT,
     OPTIONS,
+    VIEW_BLOCKS,
     Block,
     context,
     input_block,
@@ -27,6 +30,7 @@ from .blocks import (
     plain_text,
     section,
     shortened,
+    size_of,
     text_input,
 )
 
@@ -34,6 +38,10 @@ EDIT, REJECT, RESPOND = "pizza_edit", "pizza_reject", "pizza_respond"
 REASON, RESPONSE = "reason", "response"
 _INPUT = "value"
 _NOTHING = "-"  # an option: no value
+# A view takes 250,000 characters of JSON, of which six may stand for one.
+_VIEW_CHARACTERS = 100_000
+# Whoever reads a number as JavaScript does has no more digits.
+_SAFE_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 View = Mapping[str, Any]
 
 
@@ -67,6 +75,13 @@ def told(title: str, text: str) -> View:
     return modal(title, [section(plain_text(text))], close="Close")
 
 
+def is_editable(proposed: Sequence[Field]) -> bool:
+    """Whether a modal holds all of it: each value in an input, and all inputs in a view."""
+    if len(proposed) >= VIEW_BLOCKS or any(len(field.text) > INPUT_TEXT for field in proposed):
+        return False
+    return size_of([_input(number, field) for number, field in enumerate(proposed)]) <= _VIEW_CHARACTERS
+
+
 def edit(tool: str, subject: About, proposed: Sequence[Field]) -> View:
     """The arguments as typed inputs."""
     head = context(plain_text(f"{words.tool_name(tool)}: Save runs it with these values."))
@@ -94,7 +109,9 @@ def _input(number: int, field: Field) -> Block:
     hint = "; ".join(visible(part) for part in (field.description, field.hint) if part)
     element = _element(field) | {"action_id": f"{_INPUT}.{number}"}
     # An unticked box and an empty input are values, too, where the schema allows them.
-    optional = element["type"] == "checkboxes" or not field.required or (field.given and not field.text)
+    optional = (
+        element["type"] == "checkboxes" or not field.required or (field.given and not field.text.strip())
+    )
     name = visible(field.name) or " "
     return input_block(block_of(number), name, element, optional=optional, hint=hint)
 
@@ -105,13 +122,12 @@ def block_of(number: int) -> str:
 
 
 def _element(field: Field) -> Block:
-    if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER):
+    if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER) and _is_safe(field.text):
         return _number_input(field)
-    if field.kind is FieldKind.BOOLEAN:
+    if field.kind is FieldKind.BOOLEAN and not field.nullable and field.given:
         return _yes_or_no(field)
-    texts = [choice.text for choice in field.choices]
-    if field.kind is FieldKind.CHOICE and len(texts) <= OPTIONS - 1 and all(map(_is_option, texts)):
-        return _select([*texts, _NOTHING] if _may_be_nothing(field) else texts, field.text)
+    if texts := _options(field):
+        return _select(texts, field.text)
     return text_input(
         _INPUT,
         field.text[:INPUT_TEXT],
@@ -119,12 +135,23 @@ def _element(field: Field) -> Block:
     )
 
 
+def _options(field: Field) -> list[str]:
+    """What a select offers for a field; nothing where it is typed."""
+    texts = [choice.text for choice in field.choices]
+    if field.kind is FieldKind.BOOLEAN:
+        texts = ["true", "false"]
+    if not (0 < len(texts) < OPTIONS and all(map(_is_option, texts))):
+        return []
+    return [*texts, _NOTHING] if field.nullable or not field.required else texts
+
+
+def _is_safe(number: str) -> bool:
+    """Whether an input of numbers gives back what it was given."""
+    return not number or (len(number) <= 17 and _SAFE_NUMBER.fullmatch(number) is not None)
+
+
 def _is_option(text: str) -> bool:
     return len(text) <= OPTION_TEXT and text == visible(text) and text != _NOTHING
-
-
-def _may_be_nothing(field: Field) -> bool:
-    return field.nullable or not field.required
 
 
 def _number_input(field: Field) -> Block:
@@ -137,10 +164,6 @@ def _number_input(field: Field) -> Block:
 
 
 def _yes_or_no(field: Field) -> Block:
-    if field.nullable or not field.given:  # neither is a third thing to say
-        return _select(
-            ["true", "false", _NOTHING] if _may_be_nothing(field) else ["true", "false"], field.text
-        )
     yes = option("Yes", "true")
     made: Block = {"type": "checkboxes", "action_id": _INPUT, "options": [yes]}
     return made | {"initial_options": [yes]} if field.value is True else made
@@ -175,15 +198,28 @@ def _typed(state: Mapping[str, Any] | None, field: Field) -> str | None:
         case "checkboxes":
             return "true" if state.get("selected_options") else "false"
         case "static_select":
-            chosen = state.get("selected_option")
-            return _chosen(str(chosen["text"]["text"])) if chosen else ""
+            return _chosen(state.get("selected_option"), _options(field))
+    text = str(state.get("value") or "")
+    if state.get("type") == "number_input" and _is_same_number(text, field.text):
+        return field.text
     text = str(state.get("value") or "")
     # Inputs drop outer white space by themselves, which is no change that a person made.
     return field.text if text.strip() == field.text.strip() else text
 
 
-def _chosen(text: str) -> str:
+def _chosen(option: Mapping[str, Any] | None, texts: Sequence[str]) -> str:
+    """The text that an option stands for, by its number: Slack writes texts in its own way."""
+    number = str(option.get("value")) if option else ""
+    text = texts[int(number)] if number.isdecimal() and int(number) < len(texts) else _NOTHING
     return "" if text == _NOTHING else text
+
+
+def _is_same_number(one: str, other: str) -> bool:
+    """Whether both are written for one number: an input may say 12 for 12.0."""
+    try:
+        return Decimal(one) == Decimal(other)
+    except InvalidOperation:
+        return False
 
 
 def said(values: Mapping[str, Any], block: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from pizzabot.messages import Action, ActionState, Verdict
+from pizzabot.text import visible
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
 
@@ -49,7 +50,7 @@ def outcome(action: Action) -> str:
 
 def tool_name(reference: str) -> str:
     """The tool's own name in `mcp:server:tool`."""
-    return reference.rpartition(":")[2]
+    return visible(reference.rpartition(":")[2])
 
 
 def server_name(reference: str) -> str | None:

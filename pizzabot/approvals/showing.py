@@ -27,7 +27,7 @@ class Shown:
 def shown(field: Field) -> Shown:
     """A proposed argument as it is read."""
     value = field.value
-    if isinstance(value, list) and field.kind is FieldKind.LIST and all(map(_is_plain, value)):
+    if value and isinstance(value, list) and field.kind is FieldKind.LIST and all(map(_is_plain, value)):
         return Shown(field.name, exact("\n".join(value)))
     if _is_plain(value):
         return Shown(field.name, exact(value))

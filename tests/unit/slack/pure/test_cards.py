@@ -1,0 +1,292 @@
+"""Does a card show exactly what would run, and let nobody press what they could not read?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pizzabot.adapters.slack.cards import Pressed as Click
+from pizzabot.adapters.slack.cards import action_id_of, card, pressed
+
+from pizzabot.approvals.forms import fields
+from pizzabot.approvals.showing import shown
+from pizzabot.messages import Action, ActionKind, ActionState, Verdict
+from pizzabot.text import visible
+from tests.fakes.slack.blocks import check_blocks, controls, label, words
+from tests.unit.slack.pure.actions import ANY_TEXT, ARGUMENTS, INTEGER, STRING, action, schemas
+
+PAGE = "https://pizza.example/actions/a1"
+JSON_CHARACTERS = 13_200
+FIRST, RETRY = {"Approve", "Edit"}, {"Retry"}
+ENDED = [state for state in ActionState if state is not ActionState.PENDING]
+LONG_TEXT = st.sampled_from(["🍕", '"', "\n", "\x1b", "<!channel>", "a", "\u202e"]).flatmap(
+    lambda c: st.integers(0, 5_000).map(lambda n: c * n)
+)
+
+
+def _checked(asked: Action, *, title: str = "Invoices") -> tuple[str, list[dict[str, Any]]]:
+    text, blocks = card(asked, title=title, page=PAGE)
+    check_blocks(blocks)
+    assert 0 < len(text) <= 4_000
+    assert "<" not in text
+    assert len(json.dumps(blocks, ensure_ascii=False)) <= JSON_CHARACTERS
+    for block in blocks:
+        for leaf in _leaves(block):
+            assert leaf["text"]
+    return text, blocks
+
+
+def _leaves(block: dict[str, Any]) -> list[dict[str, Any]]:
+    inside = block.get("elements", []) if block["type"].startswith("rich_text") else []
+    return [found for part in inside for found in ([part] if part["type"] == "text" else _leaves(part))]
+
+
+def _buttons(blocks: list[dict[str, Any]]) -> list[str]:
+    return [label(element) for _, element in controls(blocks)]
+
+
+def _arguments(blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The arguments that a card shows: each name in bold with the text in code behind it."""
+    rich = [part for block in blocks[1:] if block["type"] == "rich_text" for part in block["elements"]]
+    leaves = [leaf for part in rich for leaf in part["elements"] if leaf["text"] != "\n"]
+    return [(name["text"], text["text"]) for name, text in zip(leaves[::2], leaves[1::2], strict=True)]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), ARGUMENTS, st.sampled_from(ActionKind))
+def test_approve_and_edit_stand_only_below_all_arguments(
+    data: st.DataObject, args: dict[str, Any], kind: ActionKind
+) -> None:
+    if data.draw(st.booleans()):
+        args[data.draw(ANY_TEXT)] = data.draw(LONG_TEXT)
+    asked = action(
+        args=args, args_schema=data.draw(schemas(args)), kind=kind, allowed_decisions=tuple(Verdict)
+    )
+    _, blocks = _checked(asked)
+    given = [shown(field) for field in fields(asked.args_schema, args) if field.given]
+    if (FIRST | RETRY) & set(_buttons(blocks)) and kind is not ActionKind.LIMIT:
+        assert _arguments(blocks) == [
+            (f"{visible(arg.name)}:" + ("" if arg.is_long else " "), arg.text or '""') for arg in given
+        ]
+    assert {"Reject", "Respond", "Review"} <= set(_buttons(blocks))
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("INV-7", "INV-7"),
+        ("", '""'),
+        (" a ", '" a "'),
+        ("42", '"42"'),
+        (42, "42"),
+        (12.5, "12.5"),
+        (True, "true"),
+        ("true", '"true"'),
+        (None, "null"),
+        ([], "[]"),
+        ([""], '[\n  ""\n]'),
+        ("a\x1b[31m", "a\\x1b[31m"),
+        ("fdp\u202eexe", "fdp\\u202eexe"),
+        ("a\u00a0b", "a\\xa0b"),
+        ("<!channel> <@U0ADA>", "<!channel> <@U0ADA>"),
+    ],
+)
+def test_an_argument_reads_exactly(value: Any, read: str) -> None:
+    _, blocks = _checked(action(args={"x": value}, args_schema={"properties": {"x": {}}}))
+    assert [text for _, text in _arguments(blocks)] == [read]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 3_999, "🍕" * 3_900, "<&>" * 1_300, "ä b " * 5 + "c\n" * 199 + "x"],
+    ids=lambda value: value[:4],
+)
+def test_up_to_four_thousand_characters_can_be_decided(value: str) -> None:
+    _, blocks = _checked(action(args={"x": value}))
+    assert set(_buttons(blocks)) >= {"Approve"}
+    assert _arguments(blocks) == [("x:", value)]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"x": "x" * 4_001},
+        {"x": "a\n" * 200 + "b"},
+        {"x": "\x1b" * 1_500},
+        {f"x{n}": n for n in range(31)},
+        {"\x1b" * 1_500: 1},
+        {"x": {"y": ["z" * 5_000]}},
+    ],
+    ids=["4,001 characters", "201 lines", "control characters", "31 arguments", "a long name", "nested"],
+)
+def test_what_cannot_be_read_in_full_cannot_be_approved(args: dict[str, Any]) -> None:
+    asked = action(args=args, args_schema={}, allowed_decisions=tuple(Verdict))
+    _, blocks = _checked(asked)
+    assert _buttons(blocks) == ["Reject", "Respond", "It was done", "It failed", "Review"]
+    assert "Review shows them all" in words(blocks, {})
+
+
+@pytest.mark.parametrize(
+    ("args", "schema"),
+    [
+        ({"x": "x" * 3_001}, {}),
+        ({}, {"properties": {f"x{n}": STRING for n in range(100)}}),
+        ({}, {"properties": {f"x{n}": {"enum": ["y" * 70 + str(k) for k in range(99)]} for n in range(60)}}),
+    ],
+    ids=["a long text", "many inputs", "many choices"],
+)
+def test_what_a_form_cannot_hold_cannot_be_edited(args: dict[str, Any], schema: dict[str, Any]) -> None:
+    _, blocks = _checked(action(args=args, args_schema=schema))
+    assert _buttons(blocks) == ["Approve", "Reject", "Respond", "Review"]
+
+
+def test_only_what_is_allowed_is_offered_and_review_always_is() -> None:
+    for allowed in ((), (Verdict.RETRY, Verdict.DONE, Verdict.FAILED), (Verdict.REJECT,)):
+        _, blocks = _checked(action(allowed_decisions=allowed))
+        assert len(_buttons(blocks)) == len(allowed) + 1
+        assert _buttons(blocks)[-1] == "Review"
+
+
+def test_a_button_says_which_action_as_shown_it_decides() -> None:
+    _, blocks = _checked(action(id="a" * 36))
+    for _, button in controls(blocks):
+        if label(button) == "Review":
+            assert button["url"] == PAGE
+        else:
+            assert len(button["value"]) <= 2_000
+            said = pressed(button["action_id"], button["value"])
+            assert said is not None
+            assert (said.action_id, said.digest) == ("a" * 36, "d" * 64)
+            assert button["action_id"] == action_id_of(said.verdict, "a" * 36)
+
+
+@pytest.mark.parametrize(
+    ("action_id", "value", "said"),
+    [
+        ("pizza_decide_approve.a1", "a1 d", Click(Verdict.APPROVE, "a1", "d")),
+        ("pizza_decide_approve.a1", "a1", Click(Verdict.APPROVE, "a1", "")),
+        ("pizza_decide_approve.a1", "", None),
+        ("pizza_decide_perhaps.a1", "a1 d", None),
+        ("pizza_decide_", "a1 d", None),
+        ("approve.a1", "a1 d", None),
+        ("pizza_review", "a1 d", None),
+    ],
+)
+def test_what_is_no_button_of_ours_says_nothing(action_id: str, value: str, said: Click | None) -> None:
+    assert pressed(action_id, value) == said
+
+
+DECIDED = {
+    ActionState.APPROVED: "Approved by Ada in Slack",
+    ActionState.EDITED: "Edited and approved by Ada in Slack",
+    ActionState.REJECTED: "Rejected by Ada in Slack",
+    ActionState.RESPONDED: "Answered by Ada in Slack",
+    ActionState.RESOLVED: "Marked as done by Ada in Slack",
+    ActionState.EXPIRED: "Expired: nobody decided in time. Reopen it in the inbox.",
+    ActionState.WITHDRAWN: "Withdrawn: the work it belongs to was stopped or ended.",
+}
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_what_has_ended_says_how_and_holds_no_button(state: ActionState) -> None:
+    ended = action(
+        state=state,
+        decision=Verdict.DONE,
+        decided_by="Ada",
+        decided_via="slack",
+        reason="<!here> wrong account\u202e",
+        response="Pay *later*",
+    )
+    text, blocks = _checked(ended)
+    assert text == f"{DECIDED[state]}: pay (Invoices)"
+    assert _buttons(blocks) == []
+    read = words(blocks, {})
+    assert f"*{DECIDED[state]}*" in read
+    assert "Reason: <!here> wrong account\\u202e" in read
+    assert "Response: Pay *later*" in read
+    assert _arguments(blocks) == [("invoice: ", "INV-7"), ("amount: ", "12.5")]
+
+
+def test_an_edit_shows_what_ran_beside_what_was_proposed() -> None:
+    edited = action(
+        state=ActionState.EDITED,
+        args={"invoice": "INV-7", "amount": 12.5, "note": "x"},
+        final_args={"invoice": "INV-8\u202e", "amount": 12.5, "to\u202e": 1},
+        decided_by="Ada",
+        decided_via="web",
+    )
+    _, blocks = _checked(edited)
+    read = words(blocks, {})
+    assert "invoice became INV-8\\u202e" in read
+    assert "note became left out" in read
+    assert "to\\u202e became 1" in read
+    assert "amount became" not in read
+
+
+def test_a_question_of_a_limit_has_no_arguments() -> None:
+    asked = action(
+        kind=ActionKind.LIMIT, args={"limit": "tool_calls"}, title="50 tool calls are used up. Go on?"
+    )
+    _, blocks = _checked(asked)
+    assert _arguments(blocks) == []
+    assert "no arguments" not in words(blocks, {})
+
+
+def test_a_call_without_arguments_says_so() -> None:
+    _, blocks = _checked(action(args={}))
+    assert "It takes no arguments." in words(blocks, {})
+    assert "Approve" in _buttons(blocks)
+
+
+def test_who_asks_for_what_and_who_may_decide_is_said() -> None:
+    asked = action(skill="invoices", requested_by="Cay", why="It is due.", approvers=("Ada", "Bob"))
+    text, blocks = _checked(asked)
+    assert text == "Decision needed: Pay INV-7? (Invoices)"
+    read = words(blocks, {})
+    for said in (
+        "Invoices · pay of bank · skill invoices · asked by Cay",
+        "It is due.",
+        "Waits for Ada or Bob.",
+    ):
+        assert said in read
+
+
+HOSTILE = ANY_TEXT | LONG_TEXT
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.sampled_from(ActionState), st.sampled_from(ActionKind))
+def test_no_text_of_others_breaks_a_card(data: st.DataObject, state: ActionState, kind: ActionKind) -> None:
+    named = ("title", "why", "skill", "requested_by", "decided_by", "reason", "response")
+    asked = action(
+        state=state,
+        kind=kind,
+        tool=f"mcp:{data.draw(HOSTILE)}:{data.draw(HOSTILE)}",
+        approvers=(data.draw(HOSTILE),),
+        args={"x": data.draw(HOSTILE), data.draw(HOSTILE): data.draw(HOSTILE)},
+        final_args={"x": data.draw(HOSTILE), data.draw(HOSTILE): "y"},
+        args_schema={},
+        allowed_decisions=tuple(Verdict),
+        **{name: data.draw(HOSTILE) for name in named},
+    )
+    _, blocks = _checked(asked, title=data.draw(HOSTILE))
+    for block in blocks:
+        for said in (block.get("text"), *block.get("elements", ())):
+            if isinstance(said, dict) and said.get("type") == "mrkdwn":
+                assert "<" not in said["text"]
+                assert "\u202e" not in said["text"]
+
+
+def test_a_whole_number_and_its_text_look_different() -> None:
+    schema = {"properties": {"x": INTEGER}}
+    (number, text) = (_arguments(_checked(action(args={"x": x}, args_schema=schema))[1]) for x in (42, "42"))
+    assert number != text
+
+
+def test_the_same_action_makes_the_same_card() -> None:
+    asked = action()
+    assert card(asked, title="T", page=PAGE) == card(replace(asked), title="T", page=PAGE)
