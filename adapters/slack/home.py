@@ -11,7 +11,6 @@ from pizzabot.messages import Action
 from pizzabot.text import visible
 
 from .blocks import (
-    VIEW_BLOCKS,
     Block,
     actions,
     button,
@@ -37,8 +36,8 @@ SEARCH, CLEAR = "pizza_search", "pizza_clear"
 SEARCH_BLOCK = "search"
 
 ACTIONS, UNREAD, ALL = 6, 10, 15  # how many of each are asked for and shown
-# A view takes 250,000 characters; a card of 4,000 becomes no more than that even with everything escaped.
-_VIEW_CHARACTERS = 200_000
+_VIEW_CHARACTERS = 240_000
+_WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,12 @@ class Inbox:
 
 def home(inbox: Inbox) -> Mapping[str, Any]:
     """The view; never more than Slack takes."""
-    blocks = [*_steering(inbox), *_waiting(inbox), *_unread(inbox), *_all(inbox), *_footer(inbox)]
-    view = {"type": "home", "private_metadata": json.dumps({"q": inbox.words}), "blocks": blocks}
-    if len(blocks) > VIEW_BLOCKS or len(json.dumps(view)) > _VIEW_CHARACTERS:
-        note = section(plain_text("There is more here than Slack can show. The web view shows it all."))
-        blocks = [*_steering(inbox), note, *_footer(inbox)]
+    view: Block = {"type": "home", "private_metadata": json.dumps({"q": inbox.words[:_WORDS]})}
+    for most in (ACTIONS, 2, 0):  # cards are all that can be long
+        waiting = _waiting(inbox, most)
+        blocks = [*_steering(inbox), *waiting, *_unread(inbox), *_all(inbox), *_footer(inbox)]
+        if len(json.dumps(blocks)) <= _VIEW_CHARACTERS:
+            break
     return view | {"blocks": blocks}
 
 
@@ -93,15 +93,15 @@ def _steering(inbox: Inbox) -> list[Block]:
     return [actions("steering", [button("Stop everything", STOP_ALL, style="danger", confirm=sure)])]
 
 
-def _waiting(inbox: Inbox) -> list[Block]:
+def _waiting(inbox: Inbox, most: int) -> list[Block]:
     count = inbox.counts.get("action", len(inbox.actions))
     blocks = [header(f"Action ({count})" if count else "Action")]
     if not inbox.actions:
         return [*blocks, context(plain_text("Nothing waits for you."))]
-    for action, title in inbox.actions:
+    for action, title in inbox.actions[:most]:
         _, shown = card(action, title=title, page=f"{inbox.url}/actions/{action.id}")
         blocks += [*shown, divider()]
-    return blocks
+    return [*blocks, *_more(count - min(most, len(inbox.actions)), inbox)]
 
 
 def _unread(inbox: Inbox) -> list[Block]:
@@ -109,10 +109,10 @@ def _unread(inbox: Inbox) -> list[Block]:
     blocks = [header(f"Unread ({count})" if count else "Unread")]
     if not inbox.unread:
         return [*blocks, context(plain_text("You have seen everything."))]
-    for thread in inbox.unread:
+    for thread in inbox.unread[:UNREAD]:
         read = button("Mark read", f"{MARK_READ}.{thread['id']}", value=str(thread["id"]))
         blocks += [_row(thread, inbox), actions(f"read {thread['id']}", [read])]
-    return [*blocks, *_more(count - len(inbox.unread), inbox)]
+    return [*blocks, *_more(count - min(UNREAD, len(inbox.unread)), inbox)]
 
 
 def _all(inbox: Inbox) -> list[Block]:
@@ -121,10 +121,10 @@ def _all(inbox: Inbox) -> list[Block]:
         "action_id": SEARCH,
         "placeholder": plain_text("Words to look for", 150),
         "dispatch_action_config": {"trigger_actions_on": ["on_enter_pressed"]},
-        "max_length": 200,
+        "max_length": _WORDS,
     }
     if inbox.words:
-        element["initial_value"] = inbox.words
+        element["initial_value"] = inbox.words[:_WORDS]
     blocks = [header("All"), input_block(SEARCH_BLOCK, "Search", element, optional=True, dispatch=True)]
     if inbox.words:
         said = f"Threads with {shortened(visible(inbox.words), 100)}:"
@@ -132,8 +132,8 @@ def _all(inbox: Inbox) -> list[Block]:
     if not inbox.threads:
         nothing = "No thread has these words." if inbox.words else "Write me a message to begin."
         return [*blocks, context(plain_text(nothing))]
-    blocks += [_row(thread, inbox) for thread in inbox.threads]
-    rest = 0 if inbox.words else inbox.counts.get("all", 0) - len(inbox.threads)
+    blocks += [_row(thread, inbox) for thread in inbox.threads[:ALL]]
+    rest = 0 if inbox.words else inbox.counts.get("all", 0) - min(ALL, len(inbox.threads))
     return [*blocks, *_more(rest, inbox)]
 
 
@@ -141,7 +141,7 @@ def _row(thread: Mapping[str, Any], inbox: Inbox) -> Block:
     title = shortened(visible(str(thread["title"])), 150) or "(no title)"
     facts = [str(thread["state"])] if thread["state"] != "idle" else []
     if thread["owner"] != inbox.person:
-        facts.append(visible(str(thread["owner"])))
+        facts.append(shortened(visible(str(thread["owner"])), 80))
     excerpt = thread.get("hit", {}).get("excerpt") or thread["last_message"]
     link = {"type": "link", "url": f"{inbox.url}/threads/{thread['id']}", "text": title}
     told = leaf("".join(f" · {fact}" for fact in facts) + f"\n{shortened(visible(str(excerpt)), 160)}")

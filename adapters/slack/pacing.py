@@ -49,8 +49,14 @@ class Pace:
         return line - self._interval * (self._burst - 1)
 
     def pause(self, name: str, seconds: float) -> None:
-        """Slack asked to wait."""
-        self._paused[name] = max(self._paused.get(name, 0.0), self._now() + seconds)
+        """Slack asked to wait: the line stands still, and moves on as it stood."""
+        now = self._now()
+        longer = now + seconds - max(self._paused.get(name, now), now)
+        if longer <= 0:
+            return
+        self._paused[name] = now + seconds
+        self._next[name] = max(self._next.get(name, now), now) + longer
+        self._kept = {k: t + longer if k[0] == name else t for k, t in self._kept.items()}
 
     def is_free(self, name: str, spare: int) -> bool:
         """Whether there is room for `spare` more right now; takes no place."""
