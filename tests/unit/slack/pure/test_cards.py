@@ -52,7 +52,8 @@ def _buttons(blocks: list[dict[str, Any]]) -> list[str]:
 def _arguments(blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """The arguments that a card shows: each name in bold with the text in code behind it."""
     rich = [part for block in blocks[1:] if block["type"] == "rich_text" for part in block["elements"]]
-    leaves = [leaf for part in rich for leaf in part["elements"] if leaf["text"] != "\n"]
+    boxes = {id(part["elements"][0]) for part in rich if part["type"] == "rich_text_preformatted"}
+    leaves = [leaf for part in rich for leaf in part["elements"] if "style" in leaf or id(leaf) in boxes]
     return [(name["text"], text["text"]) for name, text in zip(leaves[::2], leaves[1::2], strict=True)]
 
 
