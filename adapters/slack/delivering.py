@@ -9,6 +9,7 @@ is lost because of how it looks.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ METADATA = "pizzabot_item"
 _PATIENCE_SECONDS = 0.5  # so long a delivery waits in line itself; longer waits are the outbox's
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _PAGES = 20
+_LONG_TEXT = 4_000
 _PLAIN_TEXT = 3_500
 _NOT_AS_IT_IS = frozenset(
     (
@@ -68,7 +70,7 @@ class Delivering:
             return receipt
 
     async def _deliver(self, item: OutboundItem) -> Receipt:
-        rendered = self._rendered(item)
+        rendered = await self._made(item)
         if item.external_id is not None:
             await self._repaint(item, copy_named(item.external_id), rendered.parts[0])
             return Receipt(item.external_id)
@@ -80,6 +82,12 @@ class Delivering:
                 raise
             logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
             return await self._post(item, place, _plain(item, rendered))
+
+    async def _made(self, item: OutboundItem) -> Answer:
+        # Taking a long answer apart takes so long that clicks would wait for it.
+        if len(item.text) > _LONG_TEXT:
+            return await asyncio.to_thread(self._rendered, item)
+        return self._rendered(item)
 
     def _rendered(self, item: OutboundItem) -> Answer:
         if item.action is not None:
@@ -166,7 +174,7 @@ class Delivering:
 
     async def find(self, item: OutboundItem) -> Receipt | None:
         """The copy of an item whose outcome is unknown; all of it, or None."""
-        rendered = self._rendered(item)
+        rendered = await self._made(item)
         place = await self._open(place_at(item.address))
         there = await self._there(item, place)
         wanted = [_key(item.key, number) for number in range(len(rendered.parts))]
