@@ -346,6 +346,16 @@ class Doors:
             self.events.publish(Event("run", thread_id, {"state": "stopped"}))
         return stopped
 
+    async def stop_own(self, person: Person, via: str) -> int:
+        """Stop everything that the person has under way in threads of their own; how many runs."""
+        endings = self._engine.endings
+        busy = await self._write(lambda c: endings.own_stopped(c, person=person.name, via=via))
+        await self._engine.break_off(busy)
+        self._delivery.wake()
+        for thread_id in busy:
+            self.events.publish(Event("run", thread_id, {"state": "stopped"}))
+        return len(busy)
+
     async def stop_everything(self, person: Person, via: str) -> None:
         """Stop all runs of all people, and start none until `resume_everything`."""
         administer(person)

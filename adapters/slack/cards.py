@@ -39,13 +39,14 @@ _SHOWN_LINES = 200
 _SHOWN_ARGUMENTS = 30
 _CARD_WEIGHT = 12_500  # of JSON, of which a message takes little more
 _DECIDE = "pizza_decide_"
+REVIEW = "pizza_review"
 _STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.APPROVE: "primary",
     Verdict.REJECT: "danger",
 }
 _REASON_SHOWN = 1_000
 _WHY_SHOWN = 600
-_NAME_SHOWN, _FACT_SHOWN = 100, 200
+_FACT_SHOWN, _WAS_SHOWN = 200, 100
 _NOTIFIED = 600  # a message takes 4,000 characters of text, of which five may stand for one
 
 
@@ -78,10 +79,11 @@ def is_shown(given: list[Shown]) -> bool:
     return length <= _SHOWN_CHARACTERS and lines <= _SHOWN_LINES and len(given) <= _SHOWN_ARGUMENTS
 
 
-def card(action: Action, *, title: str, page: str) -> tuple[str, list[Block]]:
+def card(action: Action, *, title: str, page: str, link: str | None = None) -> tuple[str, list[Block]]:
     """An action's card, and its text for notifications.
 
-    `title` is the thread's, `page` the address of the action's page.
+    `title` is the thread's, `page` the address of the action's page, `link` that of its conversation, for a
+    card that stands elsewhere.
     """
     title = shortened(visible(title), 150)
     text = f"{words.outcome(action)}: {words.tool_name(action.tool)} ({title})"
@@ -90,6 +92,8 @@ def card(action: Action, *, title: str, page: str) -> tuple[str, list[Block]]:
     blocks = _card(action, title, page, fits=is_shown(_given(action)))
     if size_of(blocks) > _CARD_WEIGHT:
         blocks = _card(action, title, page, fits=False)
+    if link is not None:
+        blocks.append(context(mrkdwn(f"<{link}|The conversation>")))
     return escaped(shortened(text, _NOTIFIED)), blocks
 
 
@@ -104,8 +108,8 @@ def _question(action: Action, title: str) -> list[Block]:
     facts = [title]
     if (server := words.server_name(action.tool)) is not None:
         facts.append(f"{words.tool_name(action.tool)} of {visible(server)}")
-    if action.skill is not None:
-        facts.append(f"skill {visible(action.skill)}")
+    if action.skill not in (None, server):
+        facts.append(f"skill {visible(str(action.skill))}")
     if action.requested_by is not None:
         facts.append(f"asked by {visible(action.requested_by)}")
     told = " · ".join(shortened(fact, _FACT_SHOWN) for fact in facts)
@@ -127,8 +131,7 @@ def _arguments(action: Action, *, fits: bool) -> list[Block]:
         return [context(plain_text("It takes no arguments."))]
     if not fits:
         return [_too_long(action)]
-    shown_all = rich_text(*(part for arg in given for part in _argument(arg)))
-    return [shown_all, *(section(plain_text(f"{n} became {text}")) for n, text in _changed(action).items())]
+    return [rich_text(*(part for arg, was in _as_it_ran(action) for part in _argument(arg, was)))]
 
 
 def _too_long(action: Action) -> Block:
@@ -139,23 +142,27 @@ def _too_long(action: Action) -> Block:
     return section(plain_text(said))
 
 
-def _changed(action: Action) -> dict[str, str]:
-    """The arguments that an edit changed, as they ran; short ones only, the page shows the rest."""
+def _as_it_ran(action: Action) -> list[tuple[Shown, str | None]]:
+    """The arguments, and where an edit changed one what it was before."""
+    before = {arg.name: arg for arg in _given(action)}
     if action.final_args is None or action.state is not ActionState.EDITED:
-        return {}
-    before = {arg.name: arg.text for arg in _given(action)}
-    after = {f.name: shown(f).text for f in fields(action.args_schema, action.final_args) if f.given}
-    found = {n: t for n, t in after.items() if before.get(n) != t} | {
-        name: "left out" for name in before if name not in after
-    }
-    return {shortened(visible(n), _NAME_SHOWN): shortened(t, 300) for n, t in list(found.items())[:10]}
+        return [(arg, None) for arg in before.values()]
+    ran = {f.name: shown(f) for f in fields(action.args_schema, action.final_args) if f.given}
+    found = []
+    for name in dict.fromkeys((*before, *ran)):
+        was = before[name].text if name in before else "not given"
+        now = ran.get(name, Shown(name, "left out"))
+        found.append((now, was if now.text != was else None))
+    return found
 
 
-def _argument(arg: Shown) -> list[Block]:
+def _argument(arg: Shown, was: str | None) -> list[Block]:
     # The name is a label of ours and the value is in code: neither is read for marks by Slack.
+    name = visible(arg.name)
+    changed = [leaf(f" (was {shortened(was, _WAS_SHOWN)})")] if was is not None else []
     if arg.is_long:
-        return [rich_section(leaf(f"{visible(arg.name)}:", "bold")), preformatted(arg.text or " ")]
-    return [rich_section(leaf(f"{visible(arg.name)}: ", "bold"), leaf(arg.text or '""', "code"), leaf("\n"))]
+        return [rich_section(leaf(f"{name}:", "bold"), *changed), preformatted(arg.text or " ")]
+    return [rich_section(leaf(f"{name}: ", "bold"), leaf(arg.text or '""', "code"), *changed, leaf("\n"))]
 
 
 def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
@@ -171,7 +178,7 @@ def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
         elements.append(
             button(words.LABELS[verdict], action_id_of(verdict, action.id), value=value, style=style)
         )
-    elements.append(button("Review", "pizza_review", url=page))
+    elements.append(button("Review", REVIEW, url=page))
     waits_for = " or ".join(action.approvers)
     blocks = [actions(f"decide {action.id}", elements)]
     if waits_for:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import SecretStr
 
 from pizzabot.doors import Doors
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
-from pizzabot.messages import ChannelState, OutboundItem, Receipt
+from pizzabot.messages import ChannelState, Event, OutboundItem, Receipt
 from pizzabot.people import Person
 
-from .client import Away, NotLetIn, Slack
+from .client import Away, Denied, NotLetIn, Slack
 from .identity import Identity
 from .places import place_at
 from .workspace import Workspace
@@ -59,6 +59,7 @@ class SlackChannel:
         self._session: aiohttp.ClientSession | None = None
         self._door: Door | None = None
         self._parts: _Parts | None = None
+        self._missed = False  # something could not be said since we were connected last
         self._tasks: list[asyncio.Task[None]] = []
         self._probe: asyncio.Task[None] | None = None
 
@@ -142,6 +143,7 @@ class SlackChannel:
 
     def _ready(self) -> _Parts:
         if self._parts is None or self._parts.workspace.identity is None:
+            self._missed = True
             raise Away("not connected yet")
         return self._parts
 
@@ -149,18 +151,13 @@ class SlackChannel:
 
     async def _begin(self, parts: _Parts) -> None:
         """Learn who we are, then listen; tried until it works."""
-        tries = 0
-        while parts.workspace.identity is None:
-            try:
-                parts.workspace.identity = await identify(parts.workspace.api)
-            except DeliveryFailed as error:
-                tries += 1
-                self._failed(error)
-                await asyncio.sleep(_SOON_SECONDS if tries < _SOON_TRIES else _LATER_SECONDS)
+        await self._identified(parts)
         identity = parts.workspace.identity
-        logger.info("connected to Slack as %s in %s", identity.bot_user, identity.team)
+        assert identity is not None
+        logger.info("Slack knows us as %s in %s", identity.bot_user, identity.team)
         if identity.missing:
-            logger.warning("Slack did not grant the scopes %s", ", ".join(identity.missing))
+            missing = ", ".join(identity.missing)
+            logger.warning("Slack did not grant the scopes %s; `pizzabot doctor` says what to do", missing)
         parts.app = parts.listeners.app(parts.web)
         if self._settings.mode == "socket":
             parts.socket = self._socket(parts)
@@ -168,8 +165,21 @@ class SlackChannel:
         else:
             assert self._door is not None
             self._door.app = parts.app
-            self._connection("ok", None)
+            self._becomes("ok")
         await parts.conversations.recover()
+
+    async def _identified(self, parts: _Parts) -> int:
+        """Ask Slack who we are until it says so; how often it did not."""
+        failures = 0
+        while True:
+            try:
+                parts.workspace.identity = await identify(parts.workspace.api)
+                return failures
+            except DeliveryFailed as error:
+                self._becomes("unauthorized" if isinstance(error, NotLetIn) else "down", str(error))
+                asked = 0.0 if isinstance(error, NotLetIn) else error.retry_after_seconds or 0.0
+            failures += 1
+            await asyncio.sleep(max(asked, _SOON_SECONDS if failures < _SOON_TRIES else _LATER_SECONDS))
 
     def _socket(self, parts: _Parts) -> Socket:
         from .socket import Socket
@@ -180,7 +190,7 @@ class SlackChannel:
             return str((await parts.workspace.api.call("apps.connections.open", token=token))["url"])
 
         assert self._session is not None
-        return Socket(self._session, ticket, self._answer, self._connection)
+        return Socket(self._session, ticket, self._answer, self._becomes)
 
     async def _answer(self, envelope: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What bolt answers to an envelope; None when it is to come again."""
@@ -200,19 +210,20 @@ class SlackChannel:
         body = json.loads(response.body) if kind.startswith("application/json") else {"text": response.body}
         return body if isinstance(body, dict) else {}
 
-    def _connection(self, state: str, problem: str | None) -> None:
+    def _becomes(self, state: State, problem: str | None = None) -> None:
         """The connection is otherwise now."""
-        before = self._state
-        self._state, self._problem = state, problem  # type: ignore[assignment]
-        if state == "ok" and before != "ok":
-            self._tasks.append(asyncio.create_task(self._doors.is_back(self.name), name="slack is back"))
+        if (state, problem) == (self._state, self._problem):
+            return
+        if state in ("down", "unauthorized"):
+            self._missed = True
+            logger.warning("%s; everything that is to be said in Slack waits", problem)
+        elif state == "ok":
+            logger.info("connected to Slack")
+        self._state, self._problem = state, problem
+        if state == "ok" and self._missed:
+            self._missed = False
             self._tasks = [task for task in self._tasks if not task.done()]
-
-    def _failed(self, error: DeliveryFailed) -> None:
-        state: State = "unauthorized" if isinstance(error, NotLetIn) else "down"
-        if (state, str(error)) != (self._state, self._problem):
-            logger.warning("Slack: %s", error)
-        self._state, self._problem = state, str(error)
+            self._tasks.append(asyncio.create_task(self._doors.is_back(self.name), name="slack is back"))
 
     def _lost(self, why: str) -> None:
         self._is_away(NotLetIn("everything", why, None))
@@ -222,42 +233,34 @@ class SlackChannel:
         if isinstance(error, NotLetIn) and error.needed is not None:
             return  # only this one thing is not allowed
         if self._probe is None or self._probe.done():
-            logger.info("Slack: %s", error)
+            logger.info("something did not get through: %s", error)
             self._probe = asyncio.create_task(self._until_back(), name="slack probe")
 
     async def _until_back(self) -> None:
         """Return when Slack answers; what waits is due then, unless Slack was never away."""
-        tries = 0
-        while self._parts is not None:
-            try:
-                self._parts.workspace.identity = await identify(self._parts.workspace.api)
-                break
-            except DeliveryFailed as error:
-                tries += 1
-                self._failed(error)
-                await asyncio.sleep(_SOON_SECONDS if tries < _SOON_TRIES else _LATER_SECONDS)
-        if tries == 0:
+        parts = self._parts
+        if parts is None or await self._identified(parts) == 0:
             return
-        if self._parts is not None and (self._parts.socket is None or self._parts.socket.is_open):
-            self._connection("ok", None)
-        await self._doors.is_back(self.name)
+        if parts.socket is None or parts.socket.is_open:
+            self._becomes("ok")
+        else:  # the socket says so itself; what is posted needs none
+            await self._doors.is_back(self.name)
 
     # -- what happens in the core ------------------------------------------------------------------------
 
     async def _watch(self, parts: _Parts) -> None:
         with self._doors.events.subscribe() as happening:
             async for event in happening:
-                parts.progress.hear(event)
-                if event.kind in ("message", "thread", "run", "action", "stopped", "reset"):
-                    parts.homes.changed()
-                if event.kind == "thread" and event.thread_id is not None and event.data.get("title"):
-                    parts.title(event.thread_id, str(event.data["title"]))
+                try:
+                    parts.hear(event)
+                except Exception:
+                    logger.exception("an event was not shown in Slack")
 
 
 class _Parts:
     """Everything that lives as long as the channel runs."""
 
-    def __init__(self, doors: Doors, session: aiohttp.ClientSession, lost: Any) -> None:
+    def __init__(self, doors: Doors, session: aiohttp.ClientSession, lost: Callable[[str], None]) -> None:
         from slack_sdk.web.async_client import AsyncWebClient
 
         from .clicks import Clicks
@@ -277,7 +280,7 @@ class _Parts:
         self.workspace = Workspace(doors, Slack(self.web, session), token, posts)
         updates = Pace(_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST, now)
         self.conversations: Conversations = Conversations(self.workspace, settings.allow_bots)
-        self.progress: Progress = Progress(self.workspace, self.conversations.addresses.get, updates)
+        self.progress: Progress = Progress(self.workspace, updates)
         self.delivering: Delivering = Delivering(self.workspace, self.progress, updates)
         self.homes: Homes = Homes(self.workspace)
         self.listeners: Listeners = Listeners(
@@ -291,18 +294,24 @@ class _Parts:
         self.app: AsyncApp | None = None
         self.socket: Socket | None = None
 
-    def title(self, thread_id: str, title: str) -> None:
-        """A thread has a name now: its conversation in the agent's view gets it, too."""
-        address = self.conversations.addresses.get(thread_id)
-        place = place_at(address) if address is not None else None
-        if place is None or place.user is None or place.channel is None:
-            return
-        from .workspace import only
+    def hear(self, event: Event) -> None:
+        """Something happened in the core."""
+        self.progress.hear(event)
+        if event.kind in ("message", "thread", "run", "action", "stopped", "reset"):
+            self.homes.changed()
+        if event.kind == "thread" and event.thread_id is not None and event.data.get("title"):
+            self.workspace.later(self._title(event.thread_id, str(event.data["title"])), "a title")
 
-        work = self.workspace.api.call(
-            "assistant.threads.setTitle", channel_id=place.channel, thread_ts=place.thread_ts, title=title
-        )
-        self.workspace.later(only(work), "a title")
+    async def _title(self, thread_id: str, title: str) -> None:
+        """A thread has a name now: its conversation in the agent's view gets it, too."""
+        place = await self.workspace.place_of(thread_id)
+        if place is not None and place.user is not None:
+            await self.workspace.api.call(
+                "assistant.threads.setTitle",
+                channel_id=place.channel,
+                thread_ts=place.thread_ts,
+                title=title,
+            )
 
     async def stop(self) -> None:
         if self.socket is not None:
@@ -315,6 +324,8 @@ class _Parts:
 async def identify(api: Slack) -> Identity:
     """Who the bot's token says we are; raises DeliveryFailed."""
     who = await api.call("auth.test")
+    if not who.get("bot_id"):
+        raise Denied("auth.test", "no_bot_token", "; slack.bot_token must be the one that begins with xoxb-")
     headers = {str(name).lower(): str(value) for name, value in who["_headers"].items()}
     scopes = frozenset(filter(None, (s.strip() for s in headers.get("x-oauth-scopes", "").split(","))))
     app_id: str | None = None
@@ -329,6 +340,7 @@ async def identify(api: Slack) -> Identity:
         bot_id=str(who["bot_id"]),
         app_id=app_id,
         team=str(who.get("team") or who["team_id"]),
+        url=str(who.get("url") or "https://slack.com/"),
         scopes=scopes,
     )
 

@@ -7,25 +7,28 @@ its permission to open a modal and its patience both last three seconds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pizzabot.approvals.arguments import by_argument, problems
 from pizzabot.approvals.forms import fields, fill
-from pizzabot.errors import Conflict, Invalid, NotFound, Refused
+from pizzabot.errors import Conflict, DeliveryFailed, Invalid, NotFound, Refused
 from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
+from pizzabot.text import visible
 
 from . import modals, words
-from .cards import Pressed, card, pressed
+from .blocks import context, plain_text
+from .cards import Pressed, pressed
+from .client import Denied
 from .modals import About
 from .status import STOP
-from .text import escaped
 from .workspace import VIA, Workspace
 
+logger = logging.getLogger(__name__)
+
 RETRY = "pizza_retry"
-REVIEW = "pizza_review"
-_UNKNOWN = "I do not know you, so this had no effect. Ask the owner to add your member id to my settings."
 _NOT_YOURS = "This is not yours to decide, or it is gone."
 _MODAL_VERDICTS = (Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND)
 Payload = Mapping[str, Any]
@@ -48,13 +51,14 @@ class Clicks:
         """A button of a message or of the Home tab."""
         person = self._workspace.person(clicked_by(payload))
         if person is None:
-            self._workspace.answer(payload, _UNKNOWN)
+            self._workspace.answer(payload, self._workspace.stranger(clicked_by(payload)))
             return
         try:
             if action_id == STOP:
                 await self._stop(payload, person, value)
             elif action_id == RETRY:
                 await self._workspace.doors.retry(value, person, VIA)
+                self._workspace.later(self._without_buttons(payload, person), "a pressed button")
             elif (said := pressed(action_id, value)) is not None:
                 await self._decide(payload, person, said)
         except Conflict as error:
@@ -63,7 +67,7 @@ class Clicks:
             # The card was in front of them, so "there is no such thing" would be no answer.
             self._workspace.answer(payload, _NOT_YOURS)
         except Refused as error:
-            self._workspace.answer(payload, escaped(str(error)))
+            self._workspace.answer(payload, str(error))
 
     async def _stop(self, payload: Payload, person: Person, thread_id: str) -> None:
         if not await self._workspace.doors.stop_thread(thread_id, person, VIA):
@@ -79,22 +83,24 @@ class Clicks:
         )
 
     def _late(self, payload: Payload, error: Conflict) -> None:
-        """Somebody was first, or it changed: say so, and bring the pressed card up to date."""
+        """Somebody was first, or it changed: say so; the outbox brings the card up to date."""
         action = error.details.get("action")
         if not isinstance(action, Action):
-            self._workspace.answer(payload, escaped(str(error)))
+            self._workspace.answer(payload, str(error))
             return
-        self._workspace.answer(payload, escaped(_already(action, error)))
-        container = payload.get("container") or {}
-        if container.get("type") == "message" and not container.get("is_ephemeral"):
-            copy = (str(container.get("channel_id")), str(container.get("message_ts")))
-            self._workspace.later(self._repaint(action, *copy), "a stale card")
+        self._workspace.answer(payload, _already(action, error))
 
-    async def _repaint(self, action: Action, channel: str, ts: str) -> None:
-        doors = self._workspace.doors
-        thread = await doors.thread(action.thread_id, doors.people.owner)
-        text, blocks = card(action, title=thread.title, page=page_of(self._workspace, action.id))
-        await self._workspace.api.call("chat.update", channel=channel, ts=ts, text=text, blocks=blocks)
+    async def _without_buttons(self, payload: Payload, person: Person) -> None:
+        """What was pressed and cannot be pressed again says who did."""
+        message, container = payload.get("message") or {}, payload.get("container") or {}
+        kept = [block for block in message.get("blocks") or () if block.get("type") != "actions"]
+        await self._workspace.api.call(
+            "chat.update",
+            channel=container.get("channel_id"),
+            ts=container.get("message_ts"),
+            text=str(message.get("text") or "Retried"),
+            blocks=[*kept, context(plain_text(f"Retried by {visible(person.name)}"))],
+        )
 
     # -- modals ------------------------------------------------------------------------------------------
 
@@ -105,20 +111,36 @@ class Clicks:
         opening = asyncio.create_task(
             api.call("views.open", trigger_id=str(payload.get("trigger_id")), view=modals.loading(title))
         )
+        view = await self._form(person, said)
         try:
-            view = await self._form(person, said)
-        except NotFound:
-            view = modals.told(title, _NOT_YOURS)
-        except Refused as error:
-            view = modals.told(title, str(error))
-        opened = (await opening)["view"]
-        await api.call("views.update", view_id=opened["id"], hash=opened.get("hash"), view=view)
+            opened = (await opening)["view"]
+        except DeliveryFailed as error:
+            logger.info("a modal did not open: %s", error)
+            self._workspace.answer(payload, "Slack did not open the form. Press the button again.")
+            return
+        try:
+            await api.call("views.update", view_id=opened["id"], hash=opened.get("hash"), view=view)
+        except Denied as error:
+            if error.error in ("not_found", "hash_conflict"):
+                return  # closed, or something else is in it by now
+            logger.error("Slack did not take a form (%s)", error)
+            told = modals.told(title, "This form cannot be shown in Slack. Review shows it in the web view.")
+            await api.call("views.update", view_id=opened["id"], view=told)
 
     async def _form(self, person: Person, said: Pressed) -> modals.View:
-        """The form for a decision that needs more than a click; raises Refused when it is not theirs."""
-        action = await self._workspace.doors.asked(said.action_id, person)
+        """The form for a decision that needs more than a click, or why there is none."""
+        title, doors = words.LABELS[said.verdict], self._workspace.doors
+        try:
+            action = await doors.asked(said.action_id, person)
+            thread = await doors.thread(action.thread_id, person)
+        except NotFound:
+            return modals.told(title, _NOT_YOURS)
+        except Refused as error:
+            return modals.told(title, str(error))
         if action.state is not ActionState.PENDING:
-            return modals.told(words.LABELS[said.verdict], words.outcome(action))
+            return modals.told(title, words.outcome(action))
+        if not doors.people.decides(person, action.approvers, thread.owner):
+            return modals.told(title, _NOT_YOURS)
         subject = About(action.id, said.digest)
         match said.verdict:
             case Verdict.EDIT:
@@ -133,7 +155,8 @@ class Clicks:
         subject, kind = modals.about(str(view.get("private_metadata") or "")), str(view.get("callback_id"))
         person = self._workspace.person(clicked_by(payload))
         if person is None or subject is None:
-            return _instead("Pizza Bot", _UNKNOWN if person is None else "This form is out of date.")
+            stranger = self._workspace.stranger(clicked_by(payload))
+            return _instead("Pizza Bot", stranger if person is None else "This form is out of date.")
         values = (view.get("state") or {}).get("values") or {}
         try:
             if kind == modals.EDIT:

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 
@@ -86,6 +87,11 @@ class Slack:
     def __init__(self, web: AsyncWebClient, session: aiohttp.ClientSession) -> None:
         self._web, self._session = web, session
 
+    def _holds(self, url: str) -> bool:
+        """Whether a file's address is Slack's: the token goes nowhere else."""
+        host = urlsplit(url).hostname or ""
+        return host == urlsplit(self._web.base_url).hostname or host.endswith(".slack.com")
+
     async def call(self, method: str, *, token: str | None = None, **arguments: Any) -> Mapping[str, Any]:
         """The answer of a method; arguments that are None are left out.
 
@@ -96,7 +102,7 @@ class Slack:
         from slack_sdk.errors import SlackApiError
 
         sent = {name: value for name, value in arguments.items() if value is not None}
-        body: dict[str, Any] = {"json": sent} if method.startswith(_JSON) else {"params": sent}
+        body: dict[str, Any] = {"json": sent} if method.startswith(_JSON) else {"data": sent}
         headers = {"Authorization": f"Bearer {token}"} if token is not None else None
         try:
             async with asyncio.timeout(CALL_SECONDS):
@@ -107,16 +113,21 @@ class Slack:
             raise Away(type(error).__name__) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise DeliveryUnknown(f"Slack was cut off ({type(error).__name__})") from error
-        return {**response.data, "_headers": response.headers} if isinstance(response.data, dict) else {}
+        except (AttributeError, TypeError, ValueError) as error:
+            # The SDK stumbles over what is no JSON object: a proxy's page, or half an answer.
+            raise DeliveryUnknown(f"Slack's answer to {method} cannot be read") from error
+        if not isinstance(response.data, dict):
+            raise DeliveryUnknown(f"Slack's answer to {method} cannot be read")
+        return {**response.data, "_headers": response.headers}
 
-    async def say(self, url: str, text: str, **more: Any) -> None:
+    async def say(self, url: str, **message: Any) -> None:
         """Tell whoever pressed something, through the address that came with it; seen by them alone.
 
         Raises DeliveryFailed when it could not be told.
         """
         import aiohttp
 
-        body = {"response_type": "ephemeral", "replace_original": False, "text": text, **more}
+        body = {"response_type": "ephemeral", "replace_original": False, **message}
         try:
             timeout = aiohttp.ClientTimeout(total=CALL_SECONDS)
             async with self._session.post(url, json=body, timeout=timeout) as response:
@@ -148,6 +159,8 @@ class Slack:
         """
         import aiohttp
 
+        if not self._holds(url):
+            raise Denied("file", "not_in_slack")
         headers = {"Authorization": f"Bearer {token}"}
         timeout = aiohttp.ClientTimeout(total=_DOWNLOAD_SECONDS)
         try:
@@ -174,11 +187,12 @@ class Slack:
 def _failure(method: str, response: Any) -> DeliveryFailed:
     status = int(getattr(response, "status_code", 0) or 0)
     data = response.data if isinstance(getattr(response, "data", None), dict) else {}
-    error = str(data.get("error") or status)
+    error = str(data.get("error") or "")
     if status == 429 or error == "ratelimited":
         return Limited(_seconds(getattr(response, "headers", {})))
-    if status >= 500 or error in _PASSING:
-        return DeliveryUnknown(f"Slack failed at {method} ({error})")
+    if status >= 500 or error in _PASSING or not error:
+        # Without Slack's own word for it, it may be a proxy that speaks, and Slack may have done it.
+        return DeliveryUnknown(f"Slack failed at {method} ({error or status})")
     if error in _NOT_LET_IN:
         return NotLetIn(method, error, str(data["needed"]) if data.get("needed") else None)
     said = (data.get("response_metadata") or {}).get("messages") or ()

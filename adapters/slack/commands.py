@@ -8,31 +8,34 @@ anywhere is not begun.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pizzabot.errors import DeliveryFailed, Refused
-from pizzabot.messages import ACTIVE_RUN_STATES, InboundMessage
-from pizzabot.people import Person, may_administer, owns
+from pizzabot.inbox.pages import View
+from pizzabot.messages import InboundMessage
+from pizzabot.people import Person, may_administer
 from pizzabot.rendering import render_text
 from pizzabot.text import storable, visible
 
-from .blocks import context, plain_text, section, shortened
+from .blocks import context, header, plain_text, section, shortened
 from .conversations import Conversations
 from .identity import team_of
 from .places import Place
+from .rows import row
 from .text import escaped, mentioned, readable
 from .workspace import VIA, Workspace
 
 logger = logging.getLogger(__name__)
 
 SHORTCUT = "pizza_send"
-_UNKNOWN = "I do not know you. Ask the owner to add your member id {user} to my settings."
 _LISTED = 10
 _POST_SECONDS = 1.7  # asking for names may take a second, and three are all there is
 _QUOTED = 2_800
-_VIEWS = {"inbox": "all", "unread": "unread", "action": "action"}
+_VIEWS: Mapping[str, View] = {"inbox": "all", "unread": "unread", "action": "action"}
+_WORDS = (*_VIEWS, "help", "stop", "stop all", "resume")
 
 
 class Commands:
@@ -41,70 +44,63 @@ class Commands:
     def __init__(self, workspace: Workspace, conversations: Conversations) -> None:
         self._workspace, self._conversations = workspace, conversations
 
-    async def run(self, command: Mapping[str, Any]) -> str:
-        """The answer to `/pizza WORDS`, for whoever typed it."""
+    async def run(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to `/pizza WORDS`, for whoever typed it: `text`, and `blocks` for a list."""
         user, text = str(command.get("user_id") or ""), str(command.get("text") or "").strip()
         person = self._workspace.person(user)
         if person is None:
-            return _UNKNOWN.format(user=user)
+            return {"text": escaped(self._workspace.stranger(user))}
+        word = " ".join(text.casefold().split())
         try:
-            return await self._run(person, user, text, command)
+            if word in _VIEWS:
+                return await self._list(person, word)
+            return {"text": await self._told(person, user, text, word, command)}
         except Refused as error:
-            return escaped(str(error))
+            return {"text": escaped(str(error))}
         except (DeliveryFailed, TimeoutError) as error:
             logger.info("a command was not carried out: %s", error)
-            return "That did not work just now: Slack did not let me open a conversation. Try again."
+            return {"text": "That did not work: Slack did not let me open a conversation. Try again."}
 
-    async def _run(self, person: Person, user: str, text: str, command: Mapping[str, Any]) -> str:
-        doors, word = self._workspace.doors, " ".join(text.casefold().split())
-        if word in ("", "help"):
-            return render_text("slack/help.md.j2", name=visible(person.name), is_owner=may_administer(person))
-        if word in _VIEWS:
-            return await self._list(person, word)
-        if word == "stop":
-            return await self._stop(person)
-        if word == "stop all":
-            await doors.stop_everything(person, VIA)
-            return "Everything is stopped. What arrives is kept; `/pizza resume` lets it go on."
-        if word == "resume":
-            resumed = await doors.resume_everything(person, VIA)
-            return "Going on." if resumed else "Nothing was stopped."
+    async def _told(self, person: Person, user: str, text: str, word: str, command: Mapping[str, Any]) -> str:
+        doors = self._workspace.doors
+        match word:
+            case "" | "help":
+                name, is_owner = escaped(visible(person.name)), may_administer(person)
+                return render_text("slack/help.md.j2", name=name, is_owner=is_owner)
+            case "stop":
+                stopped = await doors.stop_own(person, VIA)
+                return f"Stopped {stopped}." if stopped else "You have nothing under way."
+            case "stop all":
+                await doors.stop_everything(person, VIA)
+                return "Everything is stopped. What arrives is kept; `/pizza resume` lets it go on."
+            case "resume":
+                resumed = await doors.resume_everything(person, VIA)
+                return "Going on." if resumed else "Nothing was stopped."
+        if near := difflib.get_close_matches(word, _WORDS, n=1, cutoff=0.8):
+            return f"Did you mean `/pizza {near[0]}`? To hand over work, write what should be done."
         names = await self._workspace.names(mentioned(text))
         asked = storable(readable(text, lambda u: names.get(u, u)))
         key = f"slack/{team_of(command)}/command/{command.get('trigger_id')}"
         await self._begin(person, user, asked, asked, key)
         return "I am on it; the answer comes in our direct messages."
 
-    async def _list(self, person: Person, word: str) -> str:
-        doors = self._workspace.doors
-        found = await doors.reports.inbox(person, _VIEWS[word], limit=_LISTED, cursor=None, words="")  # type: ignore[arg-type]
-        rows = [
-            {
-                "url": f"{doors.url().rstrip('/')}/threads/{row['id']}",
-                "title": escaped(shortened(visible(row["title"]) or "(no title)", 100)).replace("|", "¦"),
-                "state": row["state"],
-                "unread": row["unread"],
-                "action_count": row["action_count"],
-            }
-            for row in found["threads"]
-        ]
-        return render_text("slack/list.md.j2", view=word, rows=rows, counts=found["counts"])
-
-    async def _stop(self, person: Person) -> str:
-        """Stop what the person has under way, wherever it was begun."""
-        doors, stopped = self._workspace.doors, 0
-        found = await doors.reports.inbox(person, "all", limit=100, cursor=None, words="")
-        for row in found["threads"]:
-            if row["state"] in ACTIVE_RUN_STATES and owns(person, row["owner"]):
-                stopped += await doors.stop_thread(row["id"], person, VIA)
-        return f"Stopped {stopped}." if stopped else "You have nothing under way."
+    async def _list(self, person: Person, word: str) -> Mapping[str, Any]:
+        found = await self._workspace.doors.reports.inbox(
+            person, _VIEWS[word], limit=_LISTED, cursor=None, words=""
+        )
+        counts = found["counts"]
+        heading = f"{word.capitalize()}: {counts['action']} waiting for a decision, {counts['unread']} unread"
+        threads = await self._workspace.linked(found["threads"])
+        rows = [row(thread, person=person.name) for thread in threads]
+        nothing = context(plain_text("Nothing here."))
+        return {"text": heading, "blocks": [header(heading), *(rows or [nothing])]}
 
     async def shortcut(self, payload: Mapping[str, Any]) -> None:
         """A message that somebody sends to us from its menu."""
         user = str((payload.get("user") or {}).get("id") or "")
         person = self._workspace.person(user)
         if person is None:
-            self._workspace.answer(payload, _UNKNOWN.format(user=user))
+            self._workspace.answer(payload, self._workspace.stranger(user))
             return
         message = payload.get("message") or {}
         author = str(message.get("user") or message.get("bot_id") or "somebody")
@@ -134,7 +130,7 @@ class Commands:
         if files:
             await self._conversations.stage(message, list(files), user)
         else:
-            await self._conversations.take(message)
+            await self._workspace.doors.accept(message)
 
     async def _root(self, user: str, shown: str, key: str) -> Place:
         quoted = shortened(visible(shown, body=True).strip(), _QUOTED)

@@ -19,7 +19,7 @@ from typing import Any
 from pizzabot.errors import DeliveryFailed, Refused, Unavailable
 from pizzabot.inbox.intake import MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS
 from pizzabot.messages import Accepted, Attachment, InboundMessage, Staged, ThreadState
-from pizzabot.people import Person
+from pizzabot.people import Person, may_write
 from pizzabot.text import storable, visible
 
 from .blocks import shortened
@@ -33,7 +33,8 @@ from .workspace import VIA, Workspace
 logger = logging.getLogger(__name__)
 
 BOT_MESSAGES_IN_A_ROW = 10
-_DOWNLOAD_TRIES = 6
+_DOWNLOAD_TRIES = 10  # some minutes in all
+_FETCHED_AT_ONCE = 3  # they are held in memory, up to 20 files of 25 MB each
 _REMEMBERED = 10_000
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
 _REFUSAL = "pizzabot_refusal"
@@ -46,7 +47,7 @@ class Conversations:
     def __init__(self, workspace: Workspace, allow_bots: tuple[str, ...]) -> None:
         self._workspace, self._allow_bots = workspace, frozenset(allow_bots)
         self._refused: OrderedDict[str, None] = OrderedDict()
-        self.addresses: OrderedDict[str, str] = OrderedDict()  # of threads that were written in lately
+        self._fetching = asyncio.Semaphore(_FETCHED_AT_ONCE)
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -64,8 +65,10 @@ class Conversations:
         here = await doors.thread_at(VIA, address) if heard.thread_ts is not None else None
         if here is None and not (heard.is_direct or heard.mentions_us):
             return  # people talk with each other
-        if heard.bot is not None and await self._talks_in_circles(here, person):
-            logger.warning("a bot wrote %d times in a row; the thread is left alone", BOT_MESSAGES_IN_A_ROW)
+        if heard.bot is not None and await self._talks_in_circles(here):
+            logger.warning("bots wrote %d times in a row; the thread is left alone", BOT_MESSAGES_IN_A_ROW)
+            return
+        if here is not None and _is_stop(heard.text) and await self._stops(here, person, heard):
             return
         message = InboundMessage(
             channel=VIA,
@@ -94,18 +97,28 @@ class Conversations:
         told = Copy(heard.channel, heard.thread_ts)
         return await self._workspace.doors.thread_of_copy(VIA, heard.user, told.external_id)
 
-    async def _talks_in_circles(self, thread_id: str | None, person: Person) -> bool:
-        """Whether the last messages that were written to us in the thread are all of this bot."""
+    async def _talks_in_circles(self, thread_id: str | None) -> bool:
+        """Whether only bots wrote to us in the thread lately."""
         if thread_id is None:
             return False
         doors = self._workspace.doors
         thread = await doors.reports.thread(doors.people.owner, thread_id, limit=BOT_MESSAGES_IN_A_ROW * 3)
         asked = [m["author"] for m in thread["messages"] if m["role"] == "user"] if thread else []
-        return len(asked) >= BOT_MESSAGES_IN_A_ROW and set(asked[-BOT_MESSAGES_IN_A_ROW:]) == {person.name}
+        bots = {person.name for person in doors.people if person.slack in self._allow_bots}
+        return len(asked) >= BOT_MESSAGES_IN_A_ROW and set(asked[-BOT_MESSAGES_IN_A_ROW:]) <= bots
+
+    async def _stops(self, thread_id: str, person: Person, heard: Said) -> bool:
+        """Whether the word stop is refused here: somebody else's work is not theirs to stop."""
+        doors = self._workspace.doors
+        thread = await doors.thread(thread_id, doors.people.owner)
+        if thread.state not in _ACTIVE or may_write(person, thread.owner):
+            return False
+        self._note(heard.place.address, heard.user, f"Only {thread.owner} or an owner may stop this.")
+        return True
 
     async def _accept(self, message: InboundMessage, user: str) -> None:
         try:
-            accepted = await self.take(message)
+            accepted = await self._workspace.doors.accept(message)
         except Unavailable:
             raise
         except Refused as error:
@@ -113,16 +126,6 @@ class Conversations:
             return
         if not accepted.duplicate:
             self._workspace.later(self._follow_up(message, accepted, user), "what follows a message")
-
-    async def take(self, message: InboundMessage) -> Accepted:
-        """Commit a message, and remember where its thread lives; raises Refused."""
-        accepted = await self._workspace.doors.accept(message)
-        if message.address is not None:
-            self.addresses[accepted.thread_id] = message.address
-            self.addresses.move_to_end(accepted.thread_id)
-            if len(self.addresses) > _REMEMBERED:
-                self.addresses.popitem(last=False)
-        return accepted
 
     async def _follow_up(self, message: InboundMessage, accepted: Accepted, user: str) -> None:
         doors, address = self._workspace.doors, message.address or ""
@@ -150,7 +153,7 @@ class Conversations:
     def _note(self, address: str, user: str, text: str) -> None:
         place = place_at(address)
         if place.channel is not None:
-            self._workspace.whisper(place.channel, user, escaped(text), place.thread_ts)
+            self._workspace.whisper(place.channel, user, text, place.thread_ts)
 
     # -- strangers ---------------------------------------------------------------------------------------
 
@@ -162,11 +165,8 @@ class Conversations:
         self._refused[told] = None
         if len(self._refused) > _REMEMBERED:
             self._refused.popitem(last=False)
-        owner = self._workspace.doors.people.owner.name
-        text = (
-            f"Hello! I only work for people I was told about. Ask {escaped(visible(owner))} to add your "
-            f"member id {heard.user} to my settings; I will not answer here until then."
-        )
+        text = self._workspace.stranger(heard.user)
+        logger.info("the Slack user %s is nobody of [[people]] and was told so", heard.user)
         if heard.is_direct:
             self._workspace.later(self._refuse_in_direct(heard, text), "a refusal")
         else:
@@ -183,7 +183,7 @@ class Conversations:
             return
         metadata = {"event_type": _REFUSAL, "event_payload": {"user": heard.user}}
         await self._workspace.post(
-            heard.channel, "refusal", patience_seconds=10, text=text, metadata=metadata
+            heard.channel, "refusal", patience_seconds=10, text=escaped(text), metadata=metadata
         )
 
     # -- files -------------------------------------------------------------------------------------------
@@ -207,11 +207,15 @@ class Conversations:
             self._workspace.later(self._complete(item), "a message with files")
 
     async def recover(self) -> None:
-        """Take up what was staged before a crash."""
+        """Take up what was staged before a crash, in the order in which it came."""
         for item in await self._workspace.doors.staged(VIA):
-            self._workspace.later(self._complete(item), "a message with files")
+            await self._complete(item)
 
     async def _complete(self, item: Staged) -> None:
+        async with self._fetching:
+            await self._fetch_and_accept(item)
+
+    async def _fetch_and_accept(self, item: Staged) -> None:
         held = json.loads(item.body)
         fetched, missing = [], []
         for row in held["files"][:MAX_ATTACHMENTS]:
@@ -243,6 +247,8 @@ class Conversations:
         await self._workspace.doors.unstage(VIA, item.key)
 
     async def _fetched(self, file: Shared) -> Attachment:
+        if file.id is not None:  # of a shared channel: the message names it and no more
+            file = shared((await self._workspace.api.call("files.info", file=file.id))["file"])
         if file.url is None:
             raise Denied("file", "not_in_slack")
         if file.size > MAX_ATTACHMENT_BYTES:
@@ -268,6 +274,8 @@ def _file_row(file: Shared) -> dict[str, Any]:
         "size": file.size,
         "url_private": file.url,
         "permalink": file.link,
+        "id": file.id,
+        "file_access": "check_file_info" if file.id is not None else "visible",
     }
 
 

@@ -66,7 +66,7 @@ class Delivering:
             return await self._deliver(item)
         async with self._progress.lock(item.status.run_id):
             receipt = await self._deliver(item)
-            self._progress.shown(item.status, receipt.external_id)
+            self._progress.shown(item.thread_id, item.status, receipt.external_id)
             return receipt
 
     async def _deliver(self, item: OutboundItem) -> Receipt:
@@ -81,18 +81,26 @@ class Delivering:
             if error.error not in _NOT_AS_IT_IS:
                 raise
             logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
-            return await self._post(item, place, _plain(item, rendered))
+            page = page_of(self._workspace, item.action.id) if item.action is not None else None
+            return await self._post(item, place, _plain(item, rendered, page))
 
     async def _made(self, item: OutboundItem) -> Answer:
         # Taking a long answer apart takes so long that clicks would wait for it.
         if len(item.text) > _LONG_TEXT:
             return await asyncio.to_thread(self._rendered, item)
-        return self._rendered(item)
+        return self._rendered(item, link=await self._link(item))
 
-    def _rendered(self, item: OutboundItem) -> Answer:
+    async def _link(self, item: OutboundItem) -> str | None:
+        """Where in Slack the conversation is that a card in private belongs to."""
+        if item.action is None or place_at(item.address).thread_ts is not None:
+            return None
+        place = await self._workspace.place_of(item.thread_id)
+        return self._workspace.link_to(place) if place is not None else None
+
+    def _rendered(self, item: OutboundItem, *, link: str | None = None) -> Answer:
         if item.action is not None:
             page = page_of(self._workspace, item.action.id)
-            return Answer((Part(*card(item.action, title=item.thread_title, page=page)),))
+            return Answer((Part(*card(item.action, title=item.thread_title, page=page, link=link)),))
         if item.status is not None:
             now, live = self._workspace.doors.clock.now(), self._progress.steps(item.thread_id)
             return Answer((Part(*status(item.status, item.thread_id, now, live=live)),))
@@ -135,6 +143,7 @@ class Delivering:
             thread_ts=place.thread_ts,
             text=part.text,
             blocks=part.blocks or None,
+            mrkdwn=None if part.blocks else False,
             metadata={"event_type": METADATA, "event_payload": {"key": key}},
         )
         return Copy(str(posted["channel"]), str(posted["ts"]))
@@ -223,10 +232,13 @@ def _mark(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
-def _plain(item: OutboundItem, rendered: Answer) -> Answer:
-    """An item without any blocks; a long one as a file besides."""
-    text = visible(item.text, body=True) or rendered.parts[0].text
-    if item.text and len(text) > _PLAIN_TEXT:
+def _plain(item: OutboundItem, rendered: Answer, page: str | None) -> Answer:
+    """An item without any blocks; a long one as a file besides, a decision with the page to make it on."""
+    text = visible(item.text, body=True)
+    if not text:
+        said = rendered.parts[0].text
+        return Answer((Part(f"{said}\n{page}" if page is not None else said, []),))
+    if len(text) > _PLAIN_TEXT:
         file = rendered.file or File(f"answer-{_mark(item.key)}.md", item.text.encode())
         return Answer((Part(escaped(text[:_PLAIN_TEXT]) + "…", []),), file)
-    return Answer((Part(escaped(text) if item.text else text, []),), rendered.file)
+    return Answer((Part(escaped(text), []),), rendered.file)

@@ -55,15 +55,21 @@ class Door:
             return PlainTextResponse("The request did not end in time.", 408)
         if body is None:
             return PlainTextResponse("The request is too large.", 413)
-        if not self._is_right(request, body):
+        signature = request.headers.get("x-slack-signature", "")
+        if not self._is_right(request, body) or not self._is_new(signature):
             self.refused += 1
-            logger.warning("a request that is not signed by Slack was refused")
+            if self.refused.bit_count() == 1:  # the first, the second, the fourth…: nobody fills the log
+                logger.warning("requests that are not signed by Slack were refused: %d", self.refused)
             return PlainTextResponse("The signature is not right.", 401)
         if not _is_readable(body.decode(), request.headers.get("content-type", "")):
             return PlainTextResponse("That is nothing that Slack sends.", 400)
         if self.app is None:
             return PlainTextResponse("Not connected to Slack yet; send it again.", 503)
-        return to_starlette_response(await self.app.async_dispatch(to_async_bolt_request(request, body)))
+        self._seen[signature] = time.monotonic()
+        answer = await self.app.async_dispatch(to_async_bolt_request(request, body))
+        if answer.status >= 500:  # Slack sends it again, perhaps within the second and signed the same
+            self._seen.pop(signature, None)
+        return to_starlette_response(answer)
 
     def _is_right(self, request: Request, body: bytes) -> bool:
         from slack_sdk.signature import SignatureVerifier
@@ -76,16 +82,13 @@ class Door:
             right = self._verifier.is_valid(text, timestamp, signature)
         except (UnicodeDecodeError, ValueError):
             return False
-        return right and self._is_new(signature)
+        return right
 
     def _is_new(self, signature: str) -> bool:
         now = time.monotonic()
         while self._seen and next(iter(self._seen.values())) < now - _REMEMBERED_SECONDS:
             self._seen.popitem(last=False)
-        if signature in self._seen:
-            return False
-        self._seen[signature] = now
-        return True
+        return signature not in self._seen
 
 
 async def _body(request: Request) -> bytes | None:

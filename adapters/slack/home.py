@@ -19,18 +19,16 @@ from .blocks import (
     divider,
     header,
     input_block,
-    leaf,
     mrkdwn,
     plain_text,
-    rich_section,
-    rich_text,
     section,
     shortened,
 )
 from .cards import card
+from .rows import row
 from .text import escaped
 
-MARK_READ = "pizza_mark_read"
+MARK_READ, MARK_ALL_READ = "pizza_mark_read", "pizza_mark_all_read"
 STOP_ALL, RESUME_ALL = "pizza_stop_all", "pizza_resume_all"
 SEARCH, CLEAR = "pizza_search", "pizza_clear"
 SEARCH_BLOCK = "search"
@@ -42,7 +40,7 @@ _WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """What the Home tab shows. Threads are rows as `pizzabot.reports` gives them."""
+    """What the Home tab shows. Threads are as `rows.row` takes them."""
 
     person: str
     is_owner: bool
@@ -58,21 +56,12 @@ class Inbox:
 
 def home(inbox: Inbox) -> Mapping[str, Any]:
     """The view; never more than Slack takes."""
-    view: Block = {"type": "home", "private_metadata": json.dumps({"q": inbox.words[:_WORDS]})}
     for most in (ACTIONS, 2, 0):  # cards are all that can be long
         waiting = _waiting(inbox, most)
         blocks = [*_steering(inbox), *waiting, *_unread(inbox), *_all(inbox), *_footer(inbox)]
         if len(json.dumps(blocks)) <= _VIEW_CHARACTERS:
             break
-    return view | {"blocks": blocks}
-
-
-def searched(metadata: str) -> str:
-    """The words that a Home tab was searched for."""
-    try:
-        return str(json.loads(metadata).get("q") or "")
-    except (ValueError, AttributeError):
-        return ""
+    return {"type": "home", "blocks": blocks}
 
 
 def _steering(inbox: Inbox) -> list[Block]:
@@ -109,9 +98,11 @@ def _unread(inbox: Inbox) -> list[Block]:
     blocks = [header(f"Unread ({count})" if count else "Unread")]
     if not inbox.unread:
         return [*blocks, context(plain_text("You have seen everything."))]
+    if any(thread["owner"] == inbox.person for thread in inbox.unread):
+        blocks.append(actions("unread", [button("Mark all of mine read", MARK_ALL_READ)]))
     for thread in inbox.unread[:UNREAD]:
         read = button("Mark read", f"{MARK_READ}.{thread['id']}", value=str(thread["id"]))
-        blocks += [_row(thread, inbox), actions(f"read {thread['id']}", [read])]
+        blocks += [row(thread, person=inbox.person), actions(f"read {thread['id']}", [read])]
     return [*blocks, *_more(count - min(UNREAD, len(inbox.unread)), inbox)]
 
 
@@ -132,20 +123,9 @@ def _all(inbox: Inbox) -> list[Block]:
     if not inbox.threads:
         nothing = "No thread has these words." if inbox.words else "Write me a message to begin."
         return [*blocks, context(plain_text(nothing))]
-    blocks += [_row(thread, inbox) for thread in inbox.threads[:ALL]]
+    blocks += [row(thread, person=inbox.person) for thread in inbox.threads[:ALL]]
     rest = 0 if inbox.words else inbox.counts.get("all", 0) - min(ALL, len(inbox.threads))
     return [*blocks, *_more(rest, inbox)]
-
-
-def _row(thread: Mapping[str, Any], inbox: Inbox) -> Block:
-    title = shortened(visible(str(thread["title"])), 150) or "(no title)"
-    facts = [str(thread["state"])] if thread["state"] != "idle" else []
-    if thread["owner"] != inbox.person:
-        facts.append(shortened(visible(str(thread["owner"])), 80))
-    excerpt = thread.get("hit", {}).get("excerpt") or thread["last_message"]
-    link = {"type": "link", "url": f"{inbox.url}/threads/{thread['id']}", "text": title}
-    told = leaf("".join(f" · {fact}" for fact in facts) + f"\n{shortened(visible(str(excerpt)), 160)}")
-    return rich_text(rich_section(link, told))
 
 
 def _more(count: int, inbox: Inbox) -> list[Block]:

@@ -13,10 +13,11 @@ from typing import Any
 
 from pizzabot.errors import DeliveryFailed, Refused
 from pizzabot.messages import ActionState
-from pizzabot.people import Person, may_administer
+from pizzabot.people import Person, may_administer, owns
 
 from . import home
-from .client import Denied
+from .blocks import plain_text, section
+from .client import Denied, Limited
 from .workspace import VIA, Workspace
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 _FRESH_SECONDS = 1800.0  # so long after it was opened a Home tab is kept up to date
 _PAUSE_SECONDS = 2.0
 _AT_ONCE = 10
+_MARKED_AT_ONCE = 100
 
 
 class Homes:
@@ -34,7 +36,7 @@ class Homes:
         self._open: dict[str, float] = {}  # by user: when it was opened last
         self._published: dict[str, tuple[Mapping[str, Any], str | None]] = {}  # what, and Slack's hash
         self._searched: dict[str, str] = {}
-        self._stale: set[str] = set()
+        self._stale: dict[str, None] = {}  # in the order in which they became so
         self._due = asyncio.Event()
         self._one_by_one: dict[str, asyncio.Lock] = {}
         self._task: asyncio.Task[None] | None = None
@@ -52,14 +54,26 @@ class Homes:
     def opened(self, user: str) -> None:
         """Somebody looks at their Home tab."""
         self._open[user] = time.monotonic()
-        self._workspace.later(self._publish(user, anew=True), "a Home tab")
+        self._workspace.later(self._open_anew(user), "a Home tab")
+
+    async def _open_anew(self, user: str) -> None:
+        try:
+            await self._publish(user, anew=True)
+        except DeliveryFailed as error:
+            if error.retryable:  # with the others, when it is their turn
+                self._stale[user] = None
+                self._due.set()
+            raise
 
     def changed(self) -> None:
         """Something happened that a Home tab may show."""
         now = time.monotonic()
-        self._open = {user: at for user, at in self._open.items() if now - at < _FRESH_SECONDS}
-        self._stale |= self._open.keys()
-        self._due.set()
+        for user in [user for user, at in self._open.items() if now - at >= _FRESH_SECONDS]:
+            for kept in (self._open, self._published, self._searched):
+                kept.pop(user, None)
+        self._stale |= dict.fromkeys(self._open.keys() - self._stale.keys())
+        if self._stale:
+            self._due.set()
 
     async def press(self, payload: Mapping[str, Any], action: Mapping[str, Any]) -> None:
         """A control of the Home tab; raises Refused when it is not theirs."""
@@ -70,6 +84,8 @@ class Homes:
         match str(action.get("action_id")).partition(".")[0]:
             case home.MARK_READ:
                 await doors.change_thread(str(action.get("value")), person, unread=False)
+            case home.MARK_ALL_READ:
+                await self._mark_all_read(person)
             case home.STOP_ALL:
                 await doors.stop_everything(person, VIA)
             case home.RESUME_ALL:
@@ -80,32 +96,41 @@ class Homes:
                 self._searched.pop(user, None)
         self.opened(user)
 
+    async def _mark_all_read(self, person: Person) -> None:
+        """What is the person's own: whether others have seen theirs is not for an owner to say."""
+        doors = self._workspace.doors
+        found = await doors.reports.inbox(person, "unread", limit=_MARKED_AT_ONCE, cursor=None, words="")
+        for thread in found["threads"]:
+            if owns(person, thread["owner"]):
+                await doors.change_thread(thread["id"], person, unread=False)
+
     # -- publishing --------------------------------------------------------------------------------------
 
     async def _refresh(self) -> None:
         while True:
             await self._due.wait()
             await asyncio.sleep(_PAUSE_SECONDS)
-            some = sorted(self._stale)[:_AT_ONCE]
-            self._stale.difference_update(some)
-            if not self._stale:
-                self._due.clear()
-            for user in some:
+            for user in list(self._stale)[:_AT_ONCE]:
+                del self._stale[user]
                 try:
                     await self._publish(user)
+                except Limited as error:
+                    self._stale[user] = None
+                    await asyncio.sleep(error.retry_after_seconds or 1.0)
                 except DeliveryFailed as error:
                     logger.info("a Home tab was not refreshed: %s", error)
                     if error.retryable:
-                        self._stale.add(user)
-                        self._due.set()
+                        self._stale[user] = None
                 except Exception:
                     logger.exception("a Home tab was not refreshed")
+            if not self._stale:
+                self._due.clear()
 
     async def _publish(self, user: str, *, anew: bool = False) -> None:
         # One at a time, or an older view could arrive behind a newer one.
         async with self._one_by_one.setdefault(user, asyncio.Lock()):
             person = self._workspace.person(user)
-            view = await self._view(person, self._searched.get(user, "")) if person else _stranger()
+            view = await self._view(person, self._searched.get(user, "")) if person else self._refusal(user)
             before, known = self._published.get(user, (None, None))
             if not anew and view == before:
                 return
@@ -120,6 +145,9 @@ class Homes:
             if error.error != "hash_conflict":
                 raise
             return await api.call("views.publish", user_id=user, view=view)
+
+    def _refusal(self, user: str) -> Mapping[str, Any]:
+        return {"type": "home", "blocks": [section(plain_text(self._workspace.stranger(user)))]}
 
     async def _view(self, person: Person, words: str) -> Mapping[str, Any]:
         doors = self._workspace.doors
@@ -140,8 +168,8 @@ class Homes:
                 is_owner=may_administer(person),
                 url=doors.url().rstrip("/"),
                 actions=asked,
-                unread=unread["threads"],
-                threads=threads["threads"],
+                unread=await self._workspace.linked(unread["threads"]),
+                threads=await self._workspace.linked(threads["threads"]),
                 counts=unread["counts"],
                 usage_today=_usage((await reports.usage(person, 1))["today"]),
                 stopped=await reports.stopped(),
@@ -157,10 +185,3 @@ def _usage(rows: list[Mapping[str, Any]]) -> str:
     costs = [row["cost_usd"] for row in rows]
     money = "price not known" if None in costs else f"${sum(costs):.2f}"
     return f"Used today: {tokens:,} tokens, {money}."
-
-
-def _stranger() -> Mapping[str, Any]:
-    from .blocks import plain_text, section
-
-    said = "I only work for people I was told about. Ask the owner to add your member id to my settings."
-    return {"type": "home", "blocks": [section(plain_text(said))]}

@@ -34,12 +34,22 @@ class Identity:
     bot_id: str
     app_id: str | None
     team: str
+    url: str  # of the workspace
     scopes: frozenset[str]
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The scopes that were not granted; none when Slack did not say which were."""
         return tuple(scope for scope in SCOPES if scope not in self.scopes) if self.scopes else ()
+
+
+def teams_of(payload: Mapping[str, Any]) -> set[str]:
+    """The workspaces that a request is for: in a channel that two share, it may name the other one first."""
+    if not payload.get("is_ext_shared_channel"):
+        return {team} if (team := team_of(payload)) else set()
+    granted = payload.get("authorizations")
+    others = [a.get("team_id") for a in granted if isinstance(a, dict)] if isinstance(granted, list) else []
+    return {str(team) for team in (team_of(payload), payload.get("context_team_id"), *others) if team}
 
 
 def team_of(payload: Mapping[str, Any]) -> str | None:
@@ -52,7 +62,7 @@ def is_ours(payload: Mapping[str, Any], identity: Identity) -> bool:
     """Whether a request is for this app in this workspace. What names neither is not."""
     app = payload.get("api_app_id")
     right_app = identity.app_id is None or app == identity.app_id
-    return team_of(payload) == identity.team_id and right_app
+    return identity.team_id in teams_of(payload) and right_app
 
 
 def _id(value: Any) -> Any:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from pizzabot.errors import Refused
 
 from . import home
-from .clicks import REVIEW, Clicks
+from .cards import REVIEW
+from .clicks import Clicks
 from .commands import SHORTCUT, Commands
 from .conversations import Conversations
 from .homes import Homes
 from .identity import Identity, is_ours
 from .modals import told
-from .text import escaped
-from .workspace import Workspace, only
+from .workspace import Workspace
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ANY = re.compile(".*", re.DOTALL)
-_HOME = (home.MARK_READ, home.STOP_ALL, home.RESUME_ALL, home.SEARCH, home.CLEAR)
+_HOME = (home.MARK_READ, home.MARK_ALL_READ, home.STOP_ALL, home.RESUME_ALL, home.SEARCH, home.CLEAR)
 _PROMPTS = (
-    ("What waits for me?", "What is there for me to decide, and what did you finish lately?"),
     ("What can you do?", "What can you do for me? Which skills are ready?"),
+    ("Make a checklist", "Make a checklist for what I describe in my next message."),
     ("Sum up a text", "Sum up the text that I send you next in five sentences."),
     ("Draft a reply", "Draft a friendly reply to the message that I send you next."),
 )
@@ -110,7 +110,8 @@ class Listeners:
             self.heard_at = self._workspace.doors.clock.now()
             return await next()
         self.foreign += 1
-        logger.warning("a request of another app or workspace was refused")
+        if self.foreign.bit_count() == 1:  # the first, the second, the fourth…: nobody fills the log
+            logger.warning("requests of another app or workspace were refused: %d", self.foreign)
         return BoltResponse(status=403, body="", headers={"x-slack-no-retry": "1"})
 
     # -- events ------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class Listeners:
         try:
             await self._homes.press(body, action)
         except Refused as error:
-            self._workspace.answer(body, escaped(str(error)))
+            self._workspace.answer(body, str(error))
 
     async def _view(self, ack: Any, body: Body) -> None:
         sending = asyncio.create_task(self._clicks.submit(body), name="a form")
@@ -180,14 +181,20 @@ class Listeners:
         if task.done():
             task.result()
             return True
-        self._workspace.later(only(task), "what took long")
+        self._workspace.later(task, "what took long")
         return False
 
     async def _command(self, ack: Any, body: Body) -> None:
-        await ack(text=await self._commands.run(body), response_type="ephemeral")
+        running = asyncio.create_task(self._commands.run(body), name="a command")
+        told: Mapping[str, Any] = {"text": "This takes longer than usual; it goes on."}
+        if await self._in_time(running):
+            told = running.result()
+        await ack(**told, response_type="ephemeral")
 
     async def _shortcut(self, ack: Any, body: Body) -> None:
-        await self._commands.shortcut(body)
+        running = asyncio.create_task(self._commands.shortcut(body), name="a shortcut")
+        if not await self._in_time(running):
+            self._workspace.answer(body, _SLOW)
         await ack()
 
 

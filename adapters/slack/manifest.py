@@ -6,8 +6,10 @@ See docs.slack.dev/reference/app-manifest.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
-from pizzabot.settings import Settings
+from pizzabot.errors import ConfigError
+from pizzabot.settings import Settings, is_loopback
 
 from .commands import SHORTCUT
 from .door import PATH
@@ -17,6 +19,7 @@ EVENTS = (
     "app_home_opened",
     "app_mention",
     "app_uninstalled",
+    "assistant_thread_started",
     "message.channels",
     "message.groups",
     "message.im",
@@ -26,8 +29,14 @@ EVENTS = (
 
 
 def manifest(settings: Settings) -> dict[str, Any]:
-    """The app's manifest for these settings: Socket Mode, or the address of this server."""
+    """The app's manifest for these settings: Socket Mode, or the address of this server.
+
+    Raises ConfigError when Slack cannot reach that address.
+    """
     socket = settings.slack.mode == "socket"
+    if not socket and is_loopback(urlsplit(settings.web.public_url).hostname or ""):
+        problem = 'Slack cannot reach this machine under it; set the address that it can, or mode = "socket"'
+        raise ConfigError("pizzabot.toml", problem, key="web.public_url")
     address = {} if socket else {"request_url": settings.web.public_url.rstrip("/") + PATH}
     command = {"url": address["request_url"]} if address else {}
     return {

@@ -19,13 +19,17 @@ _SAID = (None, "file_share", "thread_broadcast", "bot_message")
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A file that came with a message; `url` is None for one that Slack does not hold."""
+    """A file that came with a message; `url` is None for one that Slack does not hold.
+
+    Of a file in a shared channel a message tells only the `id`, and the rest is to be asked for.
+    """
 
     filename: str
     media_type: str
     size: int
     url: str | None
     link: str
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,13 @@ def said(event: Mapping[str, Any], identity: Identity) -> Said | None:
 
 def shared(file: Mapping[str, Any]) -> Shared:
     """A file as a message names it."""
-    hosted = file.get("mode") not in ("tombstone", "hidden_by_limit", "external")
+    elsewhere = file.get("mode") in ("tombstone", "hidden_by_limit", "external") or file.get("is_external")
+    url = str(file.get("url_private_download") or file.get("url_private") or "")
     return Shared(
         filename=str(file.get("name") or file.get("title") or "file"),
         media_type=str(file.get("mimetype") or "application/octet-stream"),
         size=int(file.get("size") or 0),
-        url=str(file.get("url_private_download") or file.get("url_private") or "") or None
-        if hosted
-        else None,
+        url=url if url and not elsewhere else None,
         link=str(file.get("external_url") or file.get("permalink") or ""),
+        id=str(file["id"]) if file.get("file_access") == "check_file_info" and file.get("id") else None,
     )

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pizzabot.errors import DeliveryFailed, PizzaBotError
@@ -20,15 +19,16 @@ from pizzabot.messages import Event, RunState, RunStatus, Step, Working
 
 from .client import Limited
 from .pacing import Pace
-from .places import copy_named, place_at
+from .places import copy_named
 from .status import status
-from .workspace import VIA, Workspace, only
+from .workspace import VIA, Workspace
 
 logger = logging.getLogger(__name__)
 
 _HINT_SECONDS = 0.3
 _STATUS_SECONDS = 0.7  # after the hint
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
+_TIME_IS_NEWS_SECONDS = 3.0
 _STEPS_KEPT = 40
 UPDATES = "chat.update"  # the name under which edits are paced, for the whole workspace
 _SPARE_UPDATES = 20  # room that is left for cards
@@ -36,7 +36,7 @@ _SPARE_UPDATES = 20  # room that is left for cards
 
 @dataclass(slots=True)
 class _Watched:
-    """A run at work."""
+    """A run at work; `done` are its steps since the status message was delivered last, and before."""
 
     task: asyncio.Task[None]
     done: list[Step] = field(default_factory=list)
@@ -47,11 +47,11 @@ class _Watched:
 class Progress:
     """Shows what runs do."""
 
-    def __init__(self, workspace: Workspace, address_of: Callable[[str], str | None], pace: Pace) -> None:
-        self._workspace, self._address_of, self._pace = workspace, address_of, pace
+    def __init__(self, workspace: Workspace, pace: Pace) -> None:
+        self._workspace, self._pace = workspace, pace
         self._watched: dict[str, _Watched] = {}  # by thread
         self._copies: dict[str, str] = {}  # by run: the copy of its status message
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by run
+        self._locks: dict[str, asyncio.Lock] = {}  # by run, as long as it has a copy
 
     async def stop(self) -> None:
         tasks = [watched.task for watched in self._watched.values()]
@@ -63,20 +63,26 @@ class Progress:
 
     def hear(self, event: Event) -> None:
         """An event of the core."""
-        if event.thread_id is None:
-            return
-        if event.kind == "run":
+        thread_id = event.thread_id
+        if event.kind == "run" and thread_id is not None:
+            self._end(thread_id)
             if event.data.get("state") == RunState.RUNNING:
-                self._begin(event.thread_id)
-            else:
-                self._end(event.thread_id)
+                self._begin(thread_id)
         elif event.kind == "activity" and event.data.get("kind") in ("tool", "worker"):
             self._note(event)
+        elif event.kind == "thread" and thread_id is not None and event.data.get("deleted"):
+            self._end(thread_id)
+        elif event.kind == "stopped" and event.data.get("stopped"):
+            for each in list(self._watched):
+                self._end(each)
+        elif event.kind == "reset":  # some events were missed: what still works is found again
+            for each in list(self._watched):
+                self._end(each)
+                self._begin(each)
 
     def _begin(self, thread_id: str) -> None:
-        if thread_id not in self._watched:
-            task = asyncio.create_task(self._watch(thread_id), name="slack progress")
-            self._watched[thread_id] = _Watched(task)
+        task = asyncio.create_task(self._watch(thread_id), name="slack progress")
+        self._watched[thread_id] = _Watched(task)
 
     def _end(self, thread_id: str) -> None:
         watched = self._watched.pop(thread_id, None)
@@ -108,20 +114,22 @@ class Progress:
 
     def lock(self, run_id: str) -> asyncio.Lock:
         """Held by whoever writes the status message of a run."""
-        return self._locks[run_id]
+        return self._locks.setdefault(run_id, asyncio.Lock())
 
-    def shown(self, run: RunStatus, copy: str) -> None:
-        """The status message of a run is there, or was repainted."""
+    def shown(self, thread_id: str, run: RunStatus, copy: str) -> None:
+        """The status message of a run is there, or was repainted, with everything that is done so far."""
         if run.state in (RunState.DONE, RunState.FAILED, RunState.STOPPED):
             self._copies.pop(run.run_id, None)
             self._locks.pop(run.run_id, None)
-        else:
-            self._copies[run.run_id] = copy
+            return
+        self._copies[run.run_id] = copy
+        if (watched := self._watched.get(thread_id)) is not None:
+            watched.done = list(run.steps)
 
     async def _watch(self, thread_id: str) -> None:
         try:
             await asyncio.sleep(_HINT_SECONDS)
-            self._hint(thread_id)
+            await self._hint(thread_id)
             await asyncio.sleep(_STATUS_SECONDS)
             working = await self._workspace.doors.show_status(thread_id, VIA)
             if working is not None:
@@ -133,10 +141,9 @@ class Progress:
         except Exception:
             logger.exception("a status message was not kept up")
 
-    def _hint(self, thread_id: str) -> None:
-        address = self._address_of(thread_id)
-        place = place_at(address) if address is not None else None
-        if place is None or place.user is None or place.channel is None:
+    async def _hint(self, thread_id: str) -> None:
+        place = await self._workspace.place_of(thread_id)
+        if place is None or place.user is None:
             return  # the hint belongs to the agent's own view: direct messages
         work = self._workspace.api.call(
             "assistant.threads.setStatus",
@@ -144,7 +151,7 @@ class Progress:
             thread_ts=place.thread_ts,
             status="is working…",
         )
-        self._workspace.later(only(work), "a hint")
+        self._workspace.later(work, "a hint")
 
     async def _keep_up(self, thread_id: str, working: Working) -> None:
         """Edit the status message; ends when the run does, by being cancelled."""
@@ -152,7 +159,7 @@ class Progress:
         while True:
             watched = self._watched[thread_id]
             try:
-                async with asyncio.timeout(_LONGEST_SECONDS):
+                async with asyncio.timeout(max(wait, _TIME_IS_NEWS_SECONDS)):
                     await watched.dirty.wait()
             except TimeoutError:
                 pass  # the time that has passed is news, too
@@ -164,6 +171,8 @@ class Progress:
             wait = min(_LONGEST_SECONDS, wait * 1.3)
 
     async def _edit(self, thread_id: str, working: Working) -> None:
+        if working.run_id not in self._copies:
+            return  # not there yet
         async with self.lock(working.run_id):
             named, watched = self._copies.get(working.run_id), self._watched.get(thread_id)
             if named is None or watched is None:
@@ -172,7 +181,7 @@ class Progress:
             run = RunStatus(working.run_id, RunState.RUNNING, working.started_at, None, tuple(watched.done))
             text, blocks = status(run, thread_id, now, live=watched.live)
             copy = copy_named(named)
-            self._pace.wait_seconds(UPDATES, "")
+            self._pace.wait_seconds(UPDATES, "an edit")  # there is room: this takes it
             try:
                 await self._workspace.api.call(
                     "chat.update", channel=copy.channel, ts=copy.ts, text=text, blocks=blocks

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pizzabot.errors import DeliveryFailed
 
@@ -31,9 +31,9 @@ _CLOSE_SECONDS = 1.0  # so long the other side has to say goodbye, before the ne
 _LONGEST_WAIT = 30.0
 _LASTED_SECONDS = 5.0
 _LARGEST_ENVELOPE = 16 * 1024 * 1024
-_ENVELOPES_AT_ONCE = 100
 _RENEW = ("warning", "refresh_requested")
 
+State = Literal["ok", "connecting", "down", "unauthorized", "off"]
 Envelope = Mapping[str, Any]
 # The body of the acknowledgement, or None when the envelope is not to be acknowledged.
 Answer = Callable[[Envelope], Awaitable[Mapping[str, Any] | None]]
@@ -47,7 +47,7 @@ class Socket:
         session: aiohttp.ClientSession,
         ticket: Callable[[], Awaitable[str]],
         answer: Answer,
-        changed: Callable[[str, str | None], None],
+        changed: Callable[[State, str | None], None],
     ) -> None:
         """`ticket` gives an address that is good for one connection.
 
@@ -104,27 +104,32 @@ class Socket:
 
         url = await self._ticket()
         try:
-            async with self._session.ws_connect(
-                url,
-                heartbeat=_PING_SECONDS,
-                max_msg_size=_LARGEST_ENVELOPE,
-                timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
-            ) as socket:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                socket = await self._session.ws_connect(
+                    url,
+                    heartbeat=_PING_SECONDS,
+                    max_msg_size=_LARGEST_ENVELOPE,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
+                )
                 await self._hello(socket)
-                self.is_open = True
-                self._changed("ok", None)
-                await self._read(socket)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise DeliveryFailed(f"no connection ({type(error).__name__})", retryable=True) from error
+        try:
+            self.is_open = True
+            self._changed("ok", None)
+            await self._read(socket)
         finally:
             self.is_open = False
+            await socket.close()
 
     async def _hello(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         try:
-            said = json.loads(await socket.receive_str(timeout=_HELLO_SECONDS))
+            said = json.loads(await socket.receive_str())
         except (TypeError, ValueError) as error:
+            await socket.close()
             raise DeliveryFailed("Slack did not say hello", retryable=True) from error
         if said.get("type") != "hello":
+            await socket.close()
             reason = said.get("reason") or said.get("type")
             raise DeliveryFailed(f"Slack did not say hello but {reason}", retryable=True)
 
@@ -141,8 +146,6 @@ class Socket:
                 await self._settle()
                 return
             if "envelope_id" in envelope:
-                while len(self._working) >= _ENVELOPES_AT_ONCE:
-                    await asyncio.wait(self._working, return_when=asyncio.FIRST_COMPLETED)
                 task = asyncio.create_task(self._handle(socket, envelope))
                 self._working.add(task)
                 task.add_done_callback(self._working.discard)

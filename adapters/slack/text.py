@@ -25,7 +25,8 @@ _LINK = re.compile(
     r"(!?)\[([^\[\]\n]*)\]\(\s*<?([^\s<>()]+(?:\([^\s()]*\)[^\s<>()]*)*)>?"
     r"(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*\)"
 )
-_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:)", re.MULTILINE)
+# Also inside of quotes and lists.
+_DEFINITION = re.compile(r"^((?:[ \t>*+-]|\d{1,9}[.)][ \t])*)\[(?=[^\]\n]+\]:)", re.MULTILINE)
 _BRACKET = re.compile(r"(?<!\\)((?:\\\\)*)\[")  # one that is not escaped
 _JOINERS = re.compile("[\u200c\u200d\u2060\ufe0e\ufe0f]")  # shown as nothing
 _RUN = re.compile(r"[\w.@-]+")  # holds a host, an address or a word

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pizzabot.doors import Doors
-from pizzabot.errors import DeliveryFailed
+from pizzabot.errors import DeliveryFailed, NotFound
 from pizzabot.people import Person
+from pizzabot.text import visible
 
+from .blocks import plain_text, section
 from .client import Limited, Slack
 from .identity import Identity
-from .modals import View, told
+from .modals import told
 from .pacing import Pace
+from .places import Place, place_at
+from .text import escaped
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +42,14 @@ class Workspace:
     def person(self, user: str) -> Person | None:
         """Who a Slack user is; None for everybody who is not in the settings."""
         return self.doors.people.by_slack(user)
+
+    def stranger(self, user: str) -> str:
+        """What somebody is told who is not in the settings."""
+        owner = visible(self.doors.people.owner.name)
+        return (
+            f"I only work for people I was told about, so this has no effect. Ask {owner} to add your member "
+            f"id {user} to my settings."
+        )
 
     async def direct_channel(self, user: str) -> str:
         """The channel of the direct messages with a user; raises DeliveryFailed."""
@@ -87,15 +99,40 @@ class Workspace:
             name = profile.get("display_name") or found.get("real_name") or found.get("name")
             self._names[user] = str(name or user)
 
+    async def place_of(self, thread_id: str) -> Place | None:
+        """Where in Slack a thread lives; None for one that lives elsewhere, or is gone."""
+        try:
+            thread = await self.doors.thread(thread_id, self.doors.people.owner)
+        except NotFound:
+            return None
+        return place_at(thread.address) if thread.channel == VIA else None
+
+    def link_to(self, place: Place) -> str | None:
+        """The address of a conversation in Slack."""
+        if self.identity is None or place.channel is None or place.thread_ts is None:
+            return None
+        named = f"p{place.thread_ts.replace('.', '')}"
+        return f"{self.identity.url.rstrip('/')}/archives/{place.channel}/{named}"
+
+    async def linked(self, threads: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Threads as reports give them, with the `link` that leads to each: in Slack where it lives here."""
+        found: list[Mapping[str, Any]] = []
+        for thread in threads:
+            place = await self.place_of(str(thread["id"])) if thread["channel"] == VIA else None
+            here = self.link_to(place) if place is not None else None
+            link = here or f"{self.doors.url().rstrip('/')}/threads/{thread['id']}"
+            found.append({**thread, "link": link})
+        return found
+
     # -- in the background -------------------------------------------------------------------------------
 
-    def later(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def later(self, work: Awaitable[Any], what: str) -> None:
         """Do what nobody waits for; a failure is logged and changes nothing."""
         task = asyncio.create_task(self._attempt(work, what), name=what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _attempt(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    async def _attempt(self, work: Awaitable[Any], what: str) -> None:
         try:
             await work
         except DeliveryFailed as error:
@@ -114,25 +151,26 @@ class Workspace:
     # -- words for one person ----------------------------------------------------------------------------
 
     def whisper(self, channel: str, user: str, text: str, thread_ts: str | None = None) -> None:
-        """Tell one person something in a conversation; nobody else sees it."""
-        work = self.api.call("chat.postEphemeral", channel=channel, user=user, text=text, thread_ts=thread_ts)
-        self.later(only(work), "a note to somebody")
+        """Tell one person something in a conversation; nobody else sees it, and nothing in it is markup."""
+        work = self.api.call(
+            "chat.postEphemeral", channel=channel, user=user, thread_ts=thread_ts, **_plainly(text)
+        )
+        self.later(work, "a note to somebody")
 
     def answer(self, payload: Mapping[str, Any], text: str) -> None:
         """Tell whoever pressed something why it had no effect, where they pressed it."""
         if payload.get("response_url"):
             container = payload.get("container") or {}
             thread_ts = container.get("thread_ts") or (payload.get("message") or {}).get("thread_ts")
-            more = {"thread_ts": thread_ts} if thread_ts else {}
-            self.later(self.api.say(str(payload["response_url"]), text, **more), "an answer to a click")
+            more = _plainly(text) | ({"thread_ts": thread_ts} if thread_ts else {})
+            self.later(self.api.say(str(payload["response_url"]), **more), "an answer to a click")
         elif payload.get("trigger_id"):
-            self.open(str(payload["trigger_id"]), told("Pizza Bot", text))
+            opening = self.api.call(
+                "views.open", trigger_id=str(payload["trigger_id"]), view=told("Pizza Bot", text)
+            )
+            self.later(opening, "an answer to a click")
 
-    def open(self, trigger_id: str, view: View) -> None:
-        """Open a modal for whoever pressed something."""
-        self.later(only(self.api.call("views.open", trigger_id=trigger_id, view=view)), "a modal")
 
-
-async def only(work: Awaitable[Any]) -> None:
-    """Do it and forget what it gave."""
-    await work
+def _plainly(text: str) -> dict[str, Any]:
+    """A message in which nothing is read as markup."""
+    return {"text": escaped(text), "blocks": [section(plain_text(text))]}

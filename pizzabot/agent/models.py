@@ -104,6 +104,9 @@ class _Straight:
     def with_raw_response(self) -> _Straight:
         return _Straight(self._completions.with_raw_response)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._completions, name)  # everything else is as it was
+
     async def create(self, *, messages: Any, extra_body: Any = None, **more: Any) -> Any:
         straight = {"messages": messages} | ({"tools": more.pop("tools")} if "tools" in more else {})
         body = straight | (extra_body or {})

@@ -78,14 +78,18 @@ class Endings:
             return False
         for action in actions.withdraw(connection, thread_id):
             outbox.repaint(connection, action.id, action.state, now)
-        outbox.repaint_status(connection, run.id, now)
         text = f"Stopped by {person}. Retry goes on from here; a new message starts anew."
+        if runs.held_from(connection, thread_id) is not None:
+            text += " What was written meanwhile is kept, and goes along with the next message."
         seq = threads.add_message(
             connection, thread_id, now, role="notice", author=threads.AGENT_NAME, text=text, run_id=run.id
         )
         if thread.owner == person:
             threads.mark(connection, thread_id, unread=thread.unread, archived=None)
         self._tell(connection, thread, seq, "notice", now)
+        outbox.repaint_status(
+            connection, run.id, now
+        )  # behind what matters more: one address is served in order
         audit.append(
             connection,
             now,
@@ -96,6 +100,14 @@ class Endings:
             data={"thread": thread_id},
         )
         return True
+
+    def own_stopped(self, connection: sa.Connection, *, person: str, via: str) -> list[str]:
+        """Stop every active run in threads that the person owns; these threads."""
+        return [
+            thread_id
+            for thread_id in runs.active_of_owner(connection, person)
+            if self.stopped(connection, thread_id, person=person, via=via)
+        ]
 
     def everything_stopped(self, connection: sa.Connection, *, person: str, via: str) -> list[str]:
         """Stop what runs, and start nothing until resumed; the threads whose runs were stopped.
@@ -134,8 +146,10 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
-        outbox.repaint_status(connection, run.id, now)
         self._tell(connection, thread, seq, kind, now)
+        outbox.repaint_status(
+            connection, run.id, now
+        )  # behind what matters more: one address is served in order
         state = "done" if kind == "answer" else "failed"
         self._audit(connection, f"run.{state}", run.id, {"thread": run.thread_id, **data})
         if (person := runs.held_from(connection, run.thread_id)) is not None:
@@ -178,6 +192,10 @@ class Endings:
         run, thread = runs.active(connection, thread_id), threads.get(connection, thread_id)
         if run is None or run.state is not RunState.RUNNING or thread is None or thread.channel != channel:
             return None
+        copies = [c for c in outbox.status_copies(connection, run.id) if c.channel == channel]
+        if copies:  # it waited, and goes on
+            outbox.repaint_status(connection, run.id, self.clock.now())
+            return Working(run.id, thread.address, run.started_at, copies[0].external_id)
         outbox.enqueue(
             connection,
             self.clock.now(),
@@ -188,8 +206,7 @@ class Endings:
             thread_id=thread_id,
             run_id=run.id,
         )
-        copies = [c for c in outbox.status_copies(connection, run.id) if c.channel == channel]
-        return Working(run.id, thread.address, run.started_at, copies[0].external_id if copies else None)
+        return Working(run.id, thread.address, run.started_at, None)
 
     def announce(self, connection: sa.Connection, action: Action) -> None:
         """Queue the cards of a new action, in the transaction that stores it."""

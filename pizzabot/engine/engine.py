@@ -292,6 +292,7 @@ class Engine:
         state = await self._store(lambda c: self.endings.paused(c, running.run, used, questions))
         if state is not None:
             self._announce_state(running.run.thread_id, state)
+            self._delivered()
 
     async def _finish(self, running: RunContext, text: str) -> None:
         run, used = running.run, running.use().to_json()

@@ -298,6 +298,17 @@ def running(connection: sa.Connection) -> list[Run]:
     return [_run(row) for row in connection.execute(sa.select(runs).where(RUN_RUNNING))]
 
 
+def active_of_owner(connection: sa.Connection, owner: str) -> list[str]:
+    """The threads of a person that have an active run."""
+    query = (
+        sa.select(runs.c.thread_id)
+        .join(threads, threads.c.id == runs.c.thread_id)
+        .where(RUN_ACTIVE, threads.c.owner == owner)
+        .order_by(runs.c.id)
+    )
+    return list(connection.execute(query).scalars())
+
+
 def allow_more(connection: sa.Connection, run_id: str, allowance: Mapping[str, Any]) -> None:
     """Set what the run may use in all."""
     connection.execute(sa.update(runs).where(runs.c.id == run_id).values(allowance=dict(allowance)))

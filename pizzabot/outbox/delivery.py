@@ -37,6 +37,7 @@ DELIVERY_SECONDS = 60.0
 _AT_ONCE = 20
 _IDLE_SECONDS = 60.0
 _STEPS_SHOWN = 40
+_TRIES_OF_A_FAULT = 5
 
 
 class Delivery:
@@ -121,6 +122,8 @@ class Delivery:
         except Exception as error:
             logger.exception("delivery of %s failed", row.key)
             lost = DeliveryUnknown(f"{type(error).__name__} inside the channel {row.channel}")
+            # A fault of ours does not pass by itself, and what it holds up is everything behind it.
+            lost.retryable = row.tries < _TRIES_OF_A_FAULT
             await self._later(row, lost)
 
     async def _say(self, row: OutboxRow, item: OutboundItem) -> None:

@@ -61,6 +61,11 @@ def _slack(slack: SlackTable) -> Iterator[Contradiction]:
                 f'is missing; add {key} = "${{SLACK_{key.upper()}}}" or set enabled = false in [slack]',
             )
 
+    for key, wrong, other in (("bot_token", "xapp-", "app_token"), ("app_token", "xoxb-", "bot_token")):
+        secret = getattr(slack, key)
+        if secret is not None and secret.get_secret_value().startswith(wrong):
+            yield ("slack", key), f"begins with {wrong}, as the {other} does; the two are exchanged"
+
 
 def _email(email: EmailTable) -> Iterator[Contradiction]:
     if email.address is None:

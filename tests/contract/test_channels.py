@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
@@ -25,7 +25,7 @@ from pizzabot.channel import Channel
 from pizzabot.database import schema
 from pizzabot.database.connection import Database, open_database
 from pizzabot.database.migrate import migrate
-from pizzabot.errors import DeliveryUnknown
+from pizzabot.errors import DeliveryUnknown, NotFound
 from pizzabot.events import Events
 from pizzabot.inbox import threads
 from pizzabot.messages import Action, ActionState, ChannelState, Event, OutboundItem, Receipt, Staged, Verdict
@@ -66,6 +66,9 @@ class FewDoors:
         return "http://127.0.0.1:8642"
 
     async def is_back(self, channel: str) -> None: ...
+
+    async def thread(self, thread_id: str, person: Person) -> NoReturn:
+        raise NotFound("There is no such thread.")
 
     async def staged(self, channel: str) -> list[Staged]:
         return []

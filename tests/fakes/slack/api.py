@@ -64,6 +64,9 @@ class WebApi:
             answer["response_metadata"] = {"messages": list(refusal.details)}
         if fault.cut:
             return _cut(request)
+        if fault.garbage:
+            kind = "text/html" if fault.garbage.startswith("<") else "application/json"
+            return web.Response(text=fault.garbage, content_type=kind)
         return web.json_response(answer, headers={"x-oauth-scopes": ",".join(slack.scopes)})
 
     async def _arrived(self, request: web.Request, call: Call) -> tuple[Fault, web.Response | None]:

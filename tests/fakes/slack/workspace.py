@@ -21,14 +21,16 @@ _WITH_ACTION_ID = ("elements", "accessory", "element")
 class Fault:
     """What goes wrong with one call.
 
-    `cut` does the call and closes the connection without an answer. Otherwise nothing is done: `status` is
-    answered (a 429 with `retry_after` or 1 second), or status 200 with `error`.
+    `cut` does the call and closes the connection without an answer, `garbage` does it and answers that text.
+    Otherwise nothing is done: `status` is answered (a 429 with `retry_after` or 1 second), or status 200 with
+    `error`.
     """
 
     status: int = 0
     error: str = ""
     retry_after: str | int | None = None
     cut: bool = False
+    garbage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from pizzabot.messages import Action, Decision
 from tests.fakes.runtime import ledger_calls
-from tests.fakes.slack import Message
+from tests.fakes.slack import Fault, Message
 from tests.unit.slack.conftest import ADA, BOB, CAY, EVE, GENERAL, Office, expense
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -128,7 +128,8 @@ async def test_respond_answers_in_place_of_the_tool(office: Office) -> None:
 async def test_only_who_may_decide_decides_and_everybody_else_is_told(office: Office) -> None:
     ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('rule')}", GENERAL)
     card = await office.card(ts, GENERAL)
-    for user, words in ((ADA, "not yours to decide"), (CAY, "not yours to decide"), (EVE, "do not know you")):
+    refusals = {ADA: "not yours to decide", CAY: "not yours to decide", EVE: "only work for people"}
+    for user, words in refusals.items():
         delivery = await office.slack.click(user, card, "Approve")
         assert delivery.acked
         await office.whispered(user, words, GENERAL)
@@ -268,3 +269,30 @@ async def test_a_click_is_answered_in_time_while_the_database_is_slow(
     await office.whispered(ADA, "takes longer than usual")
     await office.becomes(card, "Approved by Ada in Slack")
     await office.hears(ts, "Result:")
+
+
+async def test_somebody_who_may_not_decide_gets_no_form(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('no form')}", GENERAL)
+    card = await office.card(ts, GENERAL)
+    await office.slack.click(ADA, card, "Edit")
+    await office.slack.until(lambda: "not yours to decide" in str(office.slack.modal(ADA)), 5, "a refusal")
+    office.slack.closes_modal(ADA)
+
+
+async def test_a_form_that_slack_does_not_open_is_told(office: Office) -> None:
+    _, card = await waiting(office, "no modal")
+    office.slack.faults_on["views.open"] = [Fault(error="expired_trigger_id")]
+    assert (await office.slack.click(ADA, card, "Edit")).acked
+    await office.whispered(ADA, "did not open the form")
+
+
+async def test_the_card_of_an_approver_leads_to_the_conversation(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('leads back')}", GENERAL)
+    place = office.slack.dm(BOB)
+
+    def own() -> list[Message]:
+        told = office.slack.messages(place) if place in office.slack.channels else []
+        return [m for m in told if "leads back" in office.slack.words(m)]
+
+    (copied,) = await office.slack.until(own, 10, "a card for Bob")
+    assert f"/archives/{GENERAL}/p{ts.replace('.', '')}|" in str(copied.blocks)

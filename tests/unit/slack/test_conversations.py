@@ -213,3 +213,21 @@ async def test_a_run_in_a_direct_message_shows_that_it_works_and_gets_a_title(of
     await office.slack.until(lambda: office.slack.statuses.get((place, ts)), 10, "a hint")
     await office.hears(ts, "slept 0.6")
     await office.slack.until(lambda: office.slack.titles.get((place, ts)), 10, "a title")
+
+
+async def test_stop_of_somebody_elses_work_is_refused_and_is_no_message(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> [[sleep 2]] not theirs", GENERAL)
+    await office.hears(ts, "Working", GENERAL)
+    await office.asks(CAY, "stop", GENERAL, thread_ts=ts)
+    await office.whispered(CAY, "Only Ada or an owner may stop this", GENERAL)
+    await office.hears(ts, "slept 2", GENERAL)
+    assert len([m for m in (await office.thread("slept 2"))["messages"] if m["role"] == "user"]) == 1
+
+
+async def test_the_token_goes_to_no_other_host(office: Office) -> None:
+    asked = {"type": "message", "channel": office.slack.dm(ADA), "channel_type": "im", "user": ADA}
+    file = {"id": "F1", "name": "x.txt", "mimetype": "text/plain", "url_private": "http://evil.example/x"}
+    ts = await office.asks(ADA, "[[say first]]")
+    event = asked | {"subtype": "file_share", "ts": "1.1", "thread_ts": ts, "text": "[[say no token]]"}
+    await office.slack.event(event | {"files": [file]})
+    await office.whispered(ADA, "not kept in Slack")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 
 import pytest
 
@@ -23,6 +24,8 @@ def copies(office: Office, words: str, ts: str) -> list[Message]:
         ("failed", [Fault(status=500)]),
         ("failed inside", [Fault(error="internal_error")]),
         ("limited", [Fault(status=429, retry_after=1)] * 2),
+        ("answered by a proxy", [Fault(garbage="<html>Sorry</html>")]),
+        ("answered by half", [Fault(garbage='{"ok": tr', cut=False)]),
     ],
 )
 async def test_an_answer_arrives_once_whatever_happens_on_its_way(
@@ -132,10 +135,13 @@ async def test_a_failure_is_told_with_a_way_to_go_on(office: Office) -> None:
     ts = await office.asks(ADA, "[[fail 400 1]]")
     message = await office.hears(ts, "This did not work")
     assert office.slack.buttons(message) == ["Retry"]
+    stale = copy.deepcopy(message)
     await office.slack.click(ADA, message, "Retry")
+    await office.becomes(message, "Retried by Ada")
     await office.hears(ts, "recovered")
-    await office.slack.click(ADA, message, "Retry")
-    await office.slack.until(lambda: office.whispers(ADA), 10, "an answer to the second click")
+    assert office.slack.buttons(message) == []
+    await office.slack.click(ADA, stale, "Retry")
+    await office.whispered(ADA, "Only a failed or stopped")
 
 
 async def test_a_long_run_shows_what_it_does_with_a_stop_button_and_ends_as_one_line(office: Office) -> None:
@@ -193,3 +199,37 @@ async def test_a_result_from_elsewhere_is_told_where_its_owner_wants_it(office: 
     await office.slack.says("U0CAY", "[[say and answered]]", thread_ts=message.ts)
     thread = (await cay.get(f"/api/threads/{made['thread_id']}")).json()
     assert [m["text"] for m in thread["messages"]][-1:] != ["told in Slack"]
+
+
+async def test_a_status_message_comes_again_after_everything_was_stopped_and_resumed(office: Office) -> None:
+    ts = await office.asks(ADA, "[[sleep 20]] before the stop")
+    status = await office.hears(ts, "Working")
+    await office.slack.command(ADA, "/pizza stop all")
+    await office.becomes(status, "Stopped")
+    await office.slack.command(ADA, "/pizza resume")
+    await office.asks(ADA, "[[sleep 2]] after it", thread_ts=ts)
+    await office.slack.until(lambda: len(copies(office, "Working", ts)) == 1, 10, "a new status message")
+    await office.hears(ts, "slept 2")
+
+
+async def test_an_answer_does_not_wait_for_the_repaint_of_its_status_message(office: Office) -> None:
+    ts = await office.asks(ADA, "[[sleep 2]] hurry")
+    status = await office.hears(ts, "Working")
+    office.slack.faults_on["chat.update"] = [Fault(status=429, retry_after=2)] * 2
+    await office.hears(ts, "slept 2", seconds=4)
+    assert "Working" in office.slack.words(status)
+    await office.becomes(status, "Done")
+
+
+async def test_a_run_that_goes_on_after_a_decision_ends_with_all_its_steps(office: Office) -> None:
+    ts = await office.asks(
+        ADA,
+        '[[calls bookkeeper [["slow", {"seconds": 1.5}], ["submit_expense", '
+        '{"amount": 1, "note": "goes on"}], ["slow", {"seconds": 3}]]]]',
+    )
+    card = await office.card(ts)
+    (status,) = await office.slack.until(lambda: copies(office, "Waiting for a decision", ts), 10)
+    await office.slack.click(ADA, card, "Approve")
+    await office.hears(ts, "Result:")
+    await office.becomes(status, "Done")
+    assert "slow" in office.slack.words(status)

@@ -222,10 +222,10 @@ def test_an_edit_shows_what_ran_beside_what_was_proposed() -> None:
     )
     _, blocks = _checked(edited)
     read = words(blocks, {})
-    assert "invoice became INV-8\\u202e" in read
-    assert "note became left out" in read
-    assert "to\\u202e became 1" in read
-    assert "amount became" not in read
+    assert "invoice: INV-8\\u202e (was INV-7)" in read
+    assert "note: left out (was " in read
+    assert "to\\u202e: 1 (was not given)" in read
+    assert "amount: 12.5 (was" not in read
 
 
 def test_a_question_of_a_limit_has_no_arguments() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.slack.home import Inbox, home, searched
+from pizzabot.adapters.slack.home import Inbox, home
 
 from pizzabot.messages import Verdict
 from pizzabot.text import storable
@@ -25,6 +25,7 @@ def _thread(number: int, **parts: Any) -> dict[str, Any]:
         "state": "idle",
         "owner": "Ada",
         "last_message": "Paid.",
+        "link": f"https://pizza.example/threads/t{number}",
     } | parts
 
 
@@ -141,17 +142,6 @@ def test_a_search_shows_what_was_found_and_a_way_back() -> None:
     assert "Pay INV-7" in read
     assert "Show all" in _buttons(blocks)
     assert "No thread has these words." in words(_checked(_inbox(words="INV-8")), {})
-
-
-@settings(deadline=None)
-@given(st.text(max_size=200))
-def test_a_view_remembers_its_search(said: str) -> None:
-    assert searched(home(_inbox(words=said))["private_metadata"]) == said
-
-
-@pytest.mark.parametrize("metadata", ["", "{", "[]", "null", "{}", '{"q": null}'])
-def test_a_view_without_a_search_has_none(metadata: str) -> None:
-    assert searched(metadata) == ""
 
 
 def test_a_row_leads_to_its_thread_and_says_whose_and_how_it_is() -> None:

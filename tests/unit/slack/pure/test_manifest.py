@@ -24,6 +24,7 @@ SCOPE_OF = {
     "message.im": "im:history",
     "message.mpim": "mpim:history",
     "tokens_revoked": None,
+    "assistant_thread_started": "assistant:write",
 }
 
 
@@ -92,7 +93,7 @@ def test_the_document_explains_each_scope_as_the_code_does() -> None:
 
 
 def _identity(app_id: str | None = "A0APP", scopes: frozenset[str] = frozenset()) -> Identity:
-    return Identity("T0TEAM", "U0BOT", "B0BOT", app_id, "Team", scopes)
+    return Identity("T0TEAM", "U0BOT", "B0BOT", app_id, "Team", "https://t.slack.com/", scopes)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pizzabot.adapters.slack.identity import Identity
 from pizzabot.adapters.slack.parse import Shared, said, shared
 from pizzabot.adapters.slack.places import Place
 
-US = Identity("T0TEAM", "U0BOT", "B0BOT", "A0APP", "Team", frozenset())
+US = Identity("T0TEAM", "U0BOT", "B0BOT", "A0APP", "Team", "https://t.slack.com/", frozenset())
 
 
 def _event(**parts: Any) -> dict[str, Any]:
