@@ -237,7 +237,9 @@ class Conversations:
             attachments=fetched,
         )
         if missing:
-            self._note(held["address"], held["user"], "; ".join(missing).capitalize() + ".")
+            self._note(
+                held["address"], held["user"], f"Not everything came with your message: {'; '.join(missing)}."
+            )
         while True:
             try:
                 await self._accept(message, held["user"])
