@@ -294,13 +294,16 @@ class Doors:
         self._only_owner(thread, person, "delete")
         await self._end_run(thread_id, person, via)
         now = self.clock.now()
-        files = await self._write(
+        files, copies = await self._write(
             lambda c: control.delete_thread(c, thread_id, now, person=person.name, via=via)
         )
         await self._checkpoints.adelete_thread(thread_id)
         for name in files:
             await asyncio.to_thread((self._home.attachments / name).unlink, missing_ok=True)
-        self.events.publish(Event("thread", thread_id, {"deleted": True, "owner": thread.owner}))
+        closed = [[copy.channel, copy.external_id] for copy in copies]
+        self.events.publish(
+            Event("thread", thread_id, {"deleted": True, "owner": thread.owner, "copies": closed})
+        )
 
     # An approver sees a thread for what is to be decided in it, and may do no more there than decide.
     def _only_owner(self, thread: threads.Thread, person: Person, what: str) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
-from pizzabot.text import visible
+from pizzabot.text import exact, visible
 
 from . import modals, words
 from .blocks import (
@@ -158,7 +158,7 @@ def _as_it_ran(action: Action) -> list[tuple[Shown, str | None]]:
 
 def _argument(arg: Shown, was: str | None) -> list[Block]:
     # The name is a label of ours and the value is in code: neither is read for marks by Slack.
-    name = visible(arg.name)
+    name = exact(arg.name)
     changed = [leaf(f" (was {shortened(was, _WAS_SHOWN)})")] if was is not None else []
     if arg.is_long:
         return [rich_section(leaf(f"{name}:", "bold"), *changed), preformatted(arg.text or " ")]

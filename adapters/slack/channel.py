@@ -17,8 +17,8 @@ from pizzabot.people import Person
 
 from .client import Away, Denied, NotLetIn, Slack
 from .identity import Identity
-from .places import place_at
-from .workspace import Workspace
+from .places import copy_named, place_at
+from .workspace import VIA, Workspace
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 State = Literal["ok", "connecting", "down", "unauthorized", "off"]
-# One message a second and channel, fifty edits a minute in all (docs.slack.dev/apis/web-api/rate-limits).
+# One message a second and channel, fifty edits in any minute (docs.slack.dev/apis/web-api/rate-limits).
 _POSTS_PER_SECOND, _POSTS_IN_A_BURST = 1.0, 5
-_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST = 50 / 60, 40
+_UPDATES_PER_SECOND, _UPDATES_IN_A_BURST = 25 / 60, 25
 _SOON_SECONDS, _LATER_SECONDS, _SOON_TRIES = 0.7, 10.0, 90
 
 
@@ -59,7 +59,7 @@ class SlackChannel:
         self._session: aiohttp.ClientSession | None = None
         self._door: Door | None = None
         self._parts: _Parts | None = None
-        self._missed = False  # something could not be said since we were connected last
+        self._missed = True  # something may not have been said since we were connected last
         self._tasks: list[asyncio.Task[None]] = []
         self._probe: asyncio.Task[None] | None = None
 
@@ -219,6 +219,8 @@ class SlackChannel:
             logger.warning("%s; everything that is to be said in Slack waits", problem)
         elif state == "ok":
             logger.info("connected to Slack")
+            if self._missed and self._parts is not None:
+                self._parts.homes.all_stale()
         self._state, self._problem = state, problem
         if state == "ok" and self._missed:
             self._missed = False
@@ -299,6 +301,10 @@ class _Parts:
         self.progress.hear(event)
         if event.kind in ("message", "thread", "run", "action", "stopped", "reset"):
             self.homes.changed()
+        for channel, external_id in event.data.get("copies", ()):
+            if channel == VIA:
+                self.progress.gone(external_id)
+                self.workspace.later(self.workspace.close(copy_named(external_id)), "a copy that is gone")
         if event.kind == "thread" and event.thread_id is not None and event.data.get("title"):
             self.workspace.later(self._title(event.thread_id, str(event.data["title"])), "a title")
 

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 RETRY = "pizza_retry"
 _NOT_YOURS = "This is not yours to decide, or it is gone."
+_FORM_TRIES = 4
 _MODAL_VERDICTS = (Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND)
 Payload = Mapping[str, Any]
 
@@ -61,8 +62,10 @@ class Clicks:
                 self._workspace.later(self._without_buttons(payload, person), "a pressed button")
             elif (said := pressed(action_id, value)) is not None:
                 await self._decide(payload, person, said)
+            else:
+                self._workspace.answer(payload, "This button is out of date and does nothing any more.")
         except Conflict as error:
-            self._late(payload, error)
+            self._late(payload, person, error)
         except NotFound:
             # The card was in front of them, so "there is no such thing" would be no answer.
             self._workspace.answer(payload, _NOT_YOURS)
@@ -82,9 +85,13 @@ class Clicks:
             Decision(said.action_id, person.name, VIA, said.verdict, digest=said.digest)
         )
 
-    def _late(self, payload: Payload, error: Conflict) -> None:
+    def _late(self, payload: Payload, person: Person, error: Conflict) -> None:
         """Somebody was first, or it changed: say so; the outbox brings the card up to date."""
         action = error.details.get("action")
+        said = pressed(*_pressed_in(payload))
+        wanted = (person.name, said.verdict if said is not None else None)
+        if isinstance(action, Action) and (action.decided_by, action.decision) == wanted:
+            return  # pressed twice, or delivered twice: it is as they want it
         if not isinstance(action, Action):
             self._workspace.answer(payload, str(error))
             return
@@ -118,14 +125,21 @@ class Clicks:
             logger.info("a modal did not open: %s", error)
             self._workspace.answer(payload, "Slack did not open the form. Press the button again.")
             return
-        try:
-            await api.call("views.update", view_id=opened["id"], hash=opened.get("hash"), view=view)
-        except Denied as error:
-            if error.error in ("not_found", "hash_conflict"):
-                return  # closed, or something else is in it by now
-            logger.error("Slack did not take a form (%s)", error)
-            told = modals.told(title, "This form cannot be shown in Slack. Review shows it in the web view.")
-            await api.call("views.update", view_id=opened["id"], view=told)
+        for tries in range(1, _FORM_TRIES + 1):
+            try:
+                await api.call("views.update", view_id=opened["id"], hash=opened.get("hash"), view=view)
+                return
+            except Denied as error:
+                if error.error in ("not_found", "hash_conflict"):
+                    return  # closed, or it is there already
+                logger.error("Slack did not take a form (%s)", error)
+                view = modals.told(title, "This form cannot be shown in Slack; Review leads to it.")
+            except DeliveryFailed as error:
+                logger.info("a form was not shown: %s", error)
+                if tries == _FORM_TRIES:
+                    self._workspace.answer(payload, "Slack did not show the form. Press the button again.")
+                    return
+                await asyncio.sleep(min(error.retry_after_seconds or 0.5, 5.0))
 
     async def _form(self, person: Person, said: Pressed) -> modals.View:
         """The form for a decision that needs more than a click, or why there is none."""
@@ -194,6 +208,11 @@ class Clicks:
                 raise
             return {"response_action": "errors", "errors": modals.errors_at(at_fields, proposed)}
         return None
+
+
+def _pressed_in(payload: Payload) -> tuple[str, str]:
+    action: Payload = next(iter(payload.get("actions") or ()), {})
+    return str(action.get("action_id") or ""), str(action.get("value") or "")
 
 
 def _decision(kind: str, person: Person, subject: About, values: Mapping[str, Any]) -> Decision:

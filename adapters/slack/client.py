@@ -194,7 +194,8 @@ def _failure(method: str, response: Any) -> DeliveryFailed:
         # Without Slack's own word for it, it may be a proxy that speaks, and Slack may have done it.
         return DeliveryUnknown(f"Slack failed at {method} ({error or status})")
     if error in _NOT_LET_IN:
-        return NotLetIn(method, error, str(data["needed"]) if data.get("needed") else None)
+        needed = str(data.get("needed") or "") or ("unknown" if error == "missing_scope" else None)
+        return NotLetIn(method, error, needed)
     said = (data.get("response_metadata") or {}).get("messages") or ()
     return Denied(method, error, "".join(f"; {text}" for text in list(said)[:3]))
 

@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -38,6 +39,7 @@ _FETCHED_AT_ONCE = 3  # they are held in memory, up to 20 files of 25 MB each
 _REMEMBERED = 10_000
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
 _REFUSAL = "pizzabot_refusal"
+_OVERHEARD, _OVERHEARD_SECONDS = 500, 600.0
 _ACTIVE = (ThreadState.QUEUED, ThreadState.RUNNING, ThreadState.WAITING)
 
 
@@ -48,6 +50,7 @@ class Conversations:
         self._workspace, self._allow_bots = workspace, frozenset(allow_bots)
         self._refused: OrderedDict[str, None] = OrderedDict()
         self._fetching = asyncio.Semaphore(_FETCHED_AT_ONCE)
+        self._overheard: OrderedDict[str, list[tuple[float, Mapping[str, Any]]]] = OrderedDict()  # by address
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -64,6 +67,7 @@ class Conversations:
         doors, address = self._workspace.doors, heard.place.address
         here = await doors.thread_at(VIA, address) if heard.thread_ts is not None else None
         if here is None and not (heard.is_direct or heard.mentions_us):
+            self._overhear(address, event)
             return  # people talk with each other
         if heard.bot is not None and await self._talks_in_circles(here):
             logger.warning("bots wrote %d times in a row; the thread is left alone", BOT_MESSAGES_IN_A_ROW)
@@ -89,6 +93,17 @@ class Conversations:
     async def _text(self, text: str, identity: Identity) -> str:
         names = await self._workspace.names(mentioned(text) - {identity.bot_user})
         return storable(readable(text, lambda user: names.get(user, "Pizza Bot"), without=identity.bot_user))
+
+    def _overhear(self, address: str, event: Mapping[str, Any]) -> None:
+        """What is said in a thread that is none of ours, or not yet: events can overtake the mention."""
+        if event.get("thread_ts"):
+            self._overheard.setdefault(address, []).append((time.monotonic(), event))
+            self._overheard.move_to_end(address)
+        while self._overheard and (
+            len(self._overheard) > _OVERHEARD
+            or next(iter(self._overheard.values()))[0][0] < time.monotonic() - _OVERHEARD_SECONDS
+        ):
+            self._overheard.popitem(last=False)
 
     async def _answered(self, heard: Said) -> str | None:
         """The thread that lives elsewhere, when this answers something that was told of it in private."""
@@ -126,6 +141,10 @@ class Conversations:
             return
         if not accepted.duplicate:
             self._workspace.later(self._follow_up(message, accepted, user), "what follows a message")
+        identity = self._workspace.identity
+        for _, event in self._overheard.pop(message.address or "", ()):
+            if identity is not None:
+                await self.hear(event, identity)
 
     async def _follow_up(self, message: InboundMessage, accepted: Accepted, user: str) -> None:
         doors, address = self._workspace.doors, message.address or ""

@@ -21,10 +21,10 @@ from pizzabot.messages import OutboundItem, Receipt
 from pizzabot.text import visible
 
 from .answers import Answer, File, Part, answer
-from .blocks import actions, button
+from .blocks import actions, button, plain_text, section
 from .cards import card
 from .clicks import RETRY, page_of
-from .client import Denied, Limited
+from .client import Denied, Limited, NotLetIn
 from .pacing import Pace
 from .places import Copy, Place, copy_named, place_at
 from .progress import UPDATES, Progress
@@ -39,7 +39,9 @@ _PATIENCE_SECONDS = 0.5  # so long a delivery waits in line itself; longer waits
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _PAGES = 20
 _LONG_TEXT = 4_000
+_INSTEAD = 1_000  # the number of what is said instead of a file
 _PLAIN_TEXT = 3_500
+_NOWHERE = frozenset(("channel_not_found", "is_archived", "not_in_channel", "thread_not_found"))
 _NOT_AS_IT_IS = frozenset(
     (
         "invalid_arguments",
@@ -78,11 +80,23 @@ class Delivering:
         try:
             return await self._post(item, place, rendered)
         except Denied as error:
+            if error.error in _NOWHERE and item.status is None:
+                return await self._post(item, await self._elsewhere(item, error), rendered)
             if error.error not in _NOT_AS_IT_IS:
                 raise
             logger.error("Slack did not take %s as it is (%s); it goes out in plain text", item.key, error)
             page = page_of(self._workspace, item.action.id) if item.action is not None else None
             return await self._post(item, place, _plain(item, rendered, page))
+
+    async def _elsewhere(self, item: OutboundItem, error: Denied) -> Place:
+        """The owner's direct messages, when the conversation itself is gone or we were taken out of it."""
+        doors = self._workspace.doors
+        thread = await doors.thread(item.thread_id, doors.people.owner)
+        owner = doors.people.by_name(thread.owner) or doors.people.owner
+        if owner.slack is None:
+            raise error
+        logger.warning("%s cannot be told in its conversation (%s); its owner is told", item.key, error)
+        return await self._open(Place(None, None, owner.slack))
 
     async def _made(self, item: OutboundItem) -> Answer:
         # Taking a long answer apart takes so long that clicks would wait for it.
@@ -129,11 +143,29 @@ class Delivering:
         for number, part in enumerate(rendered.parts):
             key = _key(item.key, number)
             copy = there.get(key) or await self._say(place, part, key)
-            first = first or copy
+            if first is None:
+                first = copy
+                # What belongs together stays together: the rest of it stands in the thread of its beginning.
+                place = Place(place.channel, place.thread_ts or first.ts, place.user)
         assert first is not None
-        if rendered.file is not None and rendered.file.filename not in there:
-            await self._share(place, first, rendered.file)
+        if (
+            rendered.file is not None
+            and not {rendered.file.filename, _key(item.key, _INSTEAD)} & there.keys()
+        ):
+            await self._share_or_say(item, place, rendered.file)
         return Receipt(first.external_id)
+
+    async def _share_or_say(self, item: OutboundItem, place: Place, file: File) -> None:
+        try:
+            await self._share(place, file)
+        except NotLetIn as error:
+            if error.needed is None:
+                raise
+            # What is said next in this conversation must not wait until somebody adds a scope.
+            logger.warning("a long answer could not be shared as a file: %s", error)
+            page = f"{self._workspace.doors.url().rstrip('/')}/threads/{item.thread_id}"
+            said = f"The file could not be shared: {error}. The whole answer is at {page}"
+            await self._say(place, Part(escaped(said), [section(plain_text(said))]), _key(item.key, _INSTEAD))
 
     async def _say(self, place: Place, part: Part, key: str) -> Copy:
         posted = await self._workspace.post(
@@ -148,7 +180,7 @@ class Delivering:
         )
         return Copy(str(posted["channel"]), str(posted["ts"]))
 
-    async def _share(self, place: Place, first: Copy, file: File) -> None:
+    async def _share(self, place: Place, file: File) -> None:
         """Put a file behind the message that announces it."""
         api = self._workspace.api
         await self._workspace.in_line(place.channel or "", file.filename, _PATIENCE_SECONDS)
@@ -158,7 +190,7 @@ class Delivering:
             "files.completeUploadExternal",
             files=[{"id": given["file_id"], "title": file.filename}],
             channel_id=place.channel,
-            thread_ts=place.thread_ts or first.ts,
+            thread_ts=place.thread_ts,
         )
 
     async def _repaint(self, item: OutboundItem, copy: Copy, part: Part) -> None:
@@ -187,26 +219,31 @@ class Delivering:
         place = await self._open(place_at(item.address))
         there = await self._there(item, place)
         wanted = [_key(item.key, number) for number in range(len(rendered.parts))]
-        files = [rendered.file.filename] if rendered.file is not None else []
-        if not all(name in there for name in (*wanted, *files)):
+        files = {rendered.file.filename, _key(item.key, _INSTEAD)} if rendered.file is not None else set()
+        if not all(name in there for name in wanted) or (files and not files & there.keys()):
             return None
         return Receipt(there[wanted[0]].external_id)
 
     async def _there(self, item: OutboundItem, place: Place) -> dict[str, Copy]:
         """What is in Slack of an item: its messages by key, its file by name."""
-        oldest = (item.queued_at - _CLOCKS_DIFFER).timestamp()
-        arguments: dict[str, Any] = {"channel": place.channel, "oldest": f"{oldest:.6f}", "limit": 200}
-        method = "conversations.history"
-        if place.thread_ts is not None:
-            method, arguments["ts"] = "conversations.replies", place.thread_ts
+        channel, oldest = place.channel or "", (item.queued_at - _CLOCKS_DIFFER).timestamp()
+        found = await self._looked_through(channel, place.thread_ts, oldest)
+        if place.thread_ts is None and (first := found.get(item.key)) is not None:
+            found |= await self._looked_through(channel, first.ts, oldest)
+        return found
+
+    async def _looked_through(self, channel: str, thread_ts: str | None, oldest: float) -> dict[str, Copy]:
+        """Everything of ours in a conversation since then."""
+        method = "conversations.history" if thread_ts is None else "conversations.replies"
+        arguments: dict[str, Any] = {"channel": channel, "ts": thread_ts, "oldest": f"{oldest:.6f}"}
         found: dict[str, Copy] = {}
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await self._workspace.api.call(
-                method, **arguments, include_all_metadata="true", cursor=cursor
+                method, **arguments, limit=200, include_all_metadata="true", cursor=cursor
             )
             for message in page.get("messages", ()):
-                found |= _ours(message, place.channel or "")
+                found |= _ours(message, channel)
             cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
             if cursor is None:
                 return found

@@ -26,6 +26,7 @@ _FRESH_SECONDS = 1800.0  # so long after it was opened a Home tab is kept up to 
 _PAUSE_SECONDS = 2.0
 _AT_ONCE = 10
 _MARKED_AT_ONCE = 100
+_PAGE, _PAGES_LOOKED_THROUGH = 50, 10
 
 
 class Homes:
@@ -65,6 +66,12 @@ class Homes:
                 self._due.set()
             raise
 
+    def all_stale(self) -> None:
+        """We were not there for a while: what people have open may show what is no more."""
+        known = [person.slack for person in self._workspace.doors.people if person.slack is not None]
+        self._open |= dict.fromkeys(known, time.monotonic())
+        self.changed()
+
     def changed(self) -> None:
         """Something happened that a Home tab may show."""
         now = time.monotonic()
@@ -80,6 +87,8 @@ class Homes:
         user = str(payload["user"]["id"])
         person, doors = self._workspace.person(user), self._workspace.doors
         if person is None:
+            self._workspace.answer(payload, self._workspace.stranger(user))
+            self.opened(user)
             return
         match str(action.get("action_id")).partition(".")[0]:
             case home.MARK_READ:
@@ -149,6 +158,20 @@ class Homes:
     def _refusal(self, user: str) -> Mapping[str, Any]:
         return {"type": "home", "blocks": [section(plain_text(self._workspace.stranger(user)))]}
 
+    async def _theirs(self, person: Person) -> list[str]:
+        """The newest actions that are the person's to decide, among those that they see."""
+        found: list[str] = []
+        before: str | None = None
+        for _ in range(_PAGES_LOOKED_THROUGH):
+            rows = await self._workspace.doors.reports.actions(
+                person, ActionState.PENDING, limit=_PAGE, before=before
+            )
+            found += [row["id"] for row in rows if row["may_decide"]]
+            if len(found) >= home.ACTIONS or len(rows) < _PAGE:
+                break
+            before = rows[-1]["id"]
+        return found[: home.ACTIONS]
+
     async def _view(self, person: Person, words: str) -> Mapping[str, Any]:
         doors = self._workspace.doors
         reports = doors.reports
@@ -157,10 +180,9 @@ class Homes:
         except Refused:  # words that cannot be looked for find nothing
             threads = {"threads": [], "counts": {}}
         unread = await reports.inbox(person, "unread", limit=home.UNREAD, cursor=None, words="")
-        rows = await reports.actions(person, ActionState.PENDING, limit=home.ACTIONS * 3)
         asked = []
-        for row in [row for row in rows if row["may_decide"]][: home.ACTIONS]:
-            action = await doors.asked(row["id"], person)
+        for action_id in await self._theirs(person):
+            action = await doors.asked(action_id, person)
             asked.append((action, (await doors.thread(action.thread_id, person)).title))
         return home.home(
             home.Inbox(

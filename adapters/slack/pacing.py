@@ -42,7 +42,7 @@ class Pace:
     def _place(self, name: str, now: float) -> float:
         line = max(self._next.get(name, now), now)
         self._next[name] = line + self._interval
-        if len(self._next) > 10_000:
+        if len(self._next) > 10_000 or len(self._kept) > 1_000:
             self._next = {n: t for n, t in self._next.items() if t > now}
             self._kept = {k: t for k, t in self._kept.items() if t > now - 3600}
             self._paused = {n: t for n, t in self._paused.items() if t > now}

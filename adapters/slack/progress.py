@@ -29,9 +29,10 @@ _HINT_SECONDS = 0.3
 _STATUS_SECONDS = 0.7  # after the hint
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
 _TIME_IS_NEWS_SECONDS = 3.0
+_AGAIN_SECONDS = 1.0
 _STEPS_KEPT = 40
 UPDATES = "chat.update"  # the name under which edits are paced, for the whole workspace
-_SPARE_UPDATES = 20  # room that is left for cards
+_SPARE_UPDATES = 12  # room that is left for cards
 
 
 @dataclass(slots=True)
@@ -126,11 +127,18 @@ class Progress:
         if (watched := self._watched.get(thread_id)) is not None:
             watched.done = list(run.steps)
 
+    def gone(self, copy: str) -> None:
+        """A status message was deleted with its thread."""
+        for run_id in [run_id for run_id, each in self._copies.items() if each == copy]:
+            self._copies.pop(run_id)
+            self._locks.pop(run_id, None)
+
     async def _watch(self, thread_id: str) -> None:
         try:
             await asyncio.sleep(_HINT_SECONDS)
             await self._hint(thread_id)
             await asyncio.sleep(_STATUS_SECONDS)
+            await self._free_line(thread_id)
             working = await self._workspace.doors.show_status(thread_id, VIA)
             if working is not None:
                 if working.copy is not None:
@@ -152,6 +160,14 @@ class Progress:
             status="is working…",
         )
         self._workspace.later(work, "a hint")
+
+    async def _free_line(self, thread_id: str) -> None:
+        """Return when nobody's answer waits to be posted there: it goes before what only tells of work."""
+        place = await self._workspace.place_of(thread_id)
+        while True:
+            if place is None or self._workspace.is_line_free(place.channel or ""):
+                return
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _keep_up(self, thread_id: str, working: Working) -> None:
         """Edit the status message; ends when the run does, by being cancelled."""

@@ -13,12 +13,12 @@ from pizzabot.errors import DeliveryFailed, NotFound
 from pizzabot.people import Person
 from pizzabot.text import visible
 
-from .blocks import plain_text, section
+from .blocks import context, plain_text, section
 from .client import Limited, Slack
 from .identity import Identity
 from .modals import told
 from .pacing import Pace
-from .places import Place, place_at
+from .places import Copy, Place, place_at
 from .text import escaped
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 VIA = "slack"
 _NAME_SECONDS = 1.0
 _REMEMBERED = 5_000
+_SPARE_POSTS = 2
 
 
 class Workspace:
@@ -73,6 +74,10 @@ class Workspace:
         except Limited as error:
             self._posts.pause(channel, error.retry_after_seconds or 1.0)
             raise
+
+    def is_line_free(self, channel: str) -> bool:
+        """Whether something that nobody waits for may be posted in a channel without holding others up."""
+        return self._posts.is_free(channel, _SPARE_POSTS)
 
     async def in_line(self, channel: str, key: str, patience_seconds: float) -> None:
         """Wait until something may be posted in a channel; raises Limited when that takes longer."""
@@ -124,6 +129,12 @@ class Workspace:
             found.append({**thread, "link": link})
         return found
 
+    async def close(self, copy: Copy) -> None:
+        """A message whose thread was deleted holds nothing to press any more."""
+        said = "This was deleted."
+        blocks = [context(plain_text(said))]
+        await self.api.call("chat.update", channel=copy.channel, ts=copy.ts, text=said, blocks=blocks)
+
     # -- in the background -------------------------------------------------------------------------------
 
     def later(self, work: Awaitable[Any], what: str) -> None:
@@ -162,13 +173,20 @@ class Workspace:
         if payload.get("response_url"):
             container = payload.get("container") or {}
             thread_ts = container.get("thread_ts") or (payload.get("message") or {}).get("thread_ts")
-            more = _plainly(text) | ({"thread_ts": thread_ts} if thread_ts else {})
-            self.later(self.api.say(str(payload["response_url"]), **more), "an answer to a click")
+            self.later(self._answer(payload, text, thread_ts), "an answer to a click")
         elif payload.get("trigger_id"):
             opening = self.api.call(
                 "views.open", trigger_id=str(payload["trigger_id"]), view=told("Pizza Bot", text)
             )
             self.later(opening, "an answer to a click")
+
+    async def _answer(self, payload: Mapping[str, Any], text: str, thread_ts: str | None) -> None:
+        said = _plainly(text) | ({"thread_ts": thread_ts} if thread_ts else {})
+        try:
+            await self.api.say(str(payload["response_url"]), **said)
+        except DeliveryFailed:  # another way to the same place
+            channel, user = payload["channel"]["id"], payload["user"]["id"]
+            await self.api.call("chat.postEphemeral", channel=channel, user=user, **said)
 
 
 def _plainly(text: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pizzabot import audit
 from pizzabot.errors import Conflict, NotFound
 from pizzabot.inbox import runs, threads
 from pizzabot.messages import RunState
+from pizzabot.outbox import store as outbox
 
 
 def resume_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> bool:
@@ -46,13 +47,16 @@ def retry(connection: sa.Connection, thread_id: str, now: datetime, *, person: s
 
 def delete_thread(
     connection: sa.Connection, thread_id: str, now: datetime, *, person: str, via: str
-) -> list[str]:
-    """Remove the thread's rows; the names of its attachment files, which the caller removes."""
+) -> tuple[list[str], list[outbox.Delivery]]:
+    """Remove the thread's rows; the names of its attachment files, which the caller removes, and its copies
+    with something to press, which channels close.
+    """
     files = [row.id for row in threads.attachments_of(connection, thread_id)]
+    copies = outbox.open_copies(connection, thread_id)
     if not threads.delete(connection, thread_id):
         raise NotFound("There is no such thread.")
     audit.append(connection, now, actor=person, via=via, event="thread.deleted", subject=thread_id)
-    return files
+    return files, copies
 
 
 def last_answered(connection: sa.Connection, thread_id: str, message_seq: int) -> str | None:

@@ -277,6 +277,14 @@ def thread_of_copy(connection: sa.Connection, channel: str, address: str, extern
     return connection.execute(query).scalar()
 
 
+def open_copies(connection: sa.Connection, thread_id: str) -> list[Delivery]:
+    """The copies in a thread that can still be acted on: cards that wait, status messages of runs at work."""
+    query = sa.select(deliveries).where(
+        deliveries.c.thread_id == thread_id, deliveries.c.shown_state.in_(("pending", "running", "waiting"))
+    )
+    return [_delivery(row) for row in connection.execute(query)]
+
+
 def due_now(connection: sa.Connection, channel: str, now: datetime) -> None:
     """A channel that was away is back: what waits for it need not wait any longer."""
     connection.execute(
