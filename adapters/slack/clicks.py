@@ -91,7 +91,9 @@ class Clicks:
         said = pressed(*_pressed_in(payload))
         wanted = (person.name, said.verdict if said is not None else None)
         if isinstance(action, Action) and (action.decided_by, action.decision) == wanted:
-            return  # pressed twice, or delivered twice: it is as they want it
+            # Pressed twice, or delivered twice: it is as they want it.
+            self._workspace.answer(payload, f"That is settled: {words.outcome(action)}")
+            return
         if not isinstance(action, Action):
             self._workspace.answer(payload, str(error))
             return

@@ -172,7 +172,9 @@ async def test_a_late_click_is_told_and_changes_nothing(office: Office) -> None:
     await office.slack.click(ADA, card, "Approve")
     await office.becomes(card, "Approved by Ada")
     assert (await office.slack.click(ADA, stale, "Approve")).acked
-    await office.whispered(ADA, "Too late: Approved by Ada in Slack")
+    await office.whispered(ADA, "That is settled: Approved by Ada in Slack")
+    assert (await office.slack.click(BOB, stale, "Approve")).acked
+    await office.whispered(BOB, "not yours to decide", office.slack.dm(ADA))
     for label in ("Reject", "Edit"):
         assert (await office.slack.click(ADA, stale, label)).acked
         await office.slack.until(lambda: "Approved by Ada" in str(office.slack.modal(ADA)), 5, label)

@@ -15,7 +15,7 @@ from pizzabot.adapters.slack.cards import action_id_of, card, pressed
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
-from pizzabot.text import visible
+from pizzabot.text import exact
 from tests.fakes.slack.blocks import check_blocks, controls, label, words
 from tests.unit.slack.pure.actions import ANY_TEXT, ARGUMENTS, INTEGER, STRING, action, schemas
 
@@ -71,7 +71,7 @@ def test_approve_and_edit_stand_only_below_all_arguments(
     given = [shown(field) for field in fields(asked.args_schema, args) if field.given]
     if (FIRST | RETRY) & set(_buttons(blocks)) and kind is not ActionKind.LIMIT:
         assert _arguments(blocks) == [
-            (f"{visible(arg.name)}:" + ("" if arg.is_long else " "), arg.text or '""') for arg in given
+            (f"{exact(arg.name)}:" + ("" if arg.is_long else " "), arg.text or '""') for arg in given
         ]
     assert {"Reject", "Respond", "Review"} <= set(_buttons(blocks))
 
