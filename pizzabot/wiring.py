@@ -315,7 +315,7 @@ async def _load_agent(
         tools=tools,
         checkpoints=saver,
     )
-    await asyncio.to_thread(agent.warm, settings.model, settings.directory().owner.name)
+    await asyncio.to_thread(agent.warm, settings.model)
     # What was imported stays for good; looking through it again and again costs a tenth of the processor.
     gc.freeze()
     await sweep.orphans(database, saver, home.attachments, started)

@@ -151,6 +151,8 @@ class SlackChannel:
 
     async def _begin(self, parts: _Parts) -> None:
         """Learn who we are, then listen; tried until it works."""
+        stopped = await self._doors.reports.stopped()
+        parts.workspace.stopped_by = stopped["person"] if stopped is not None else None
         await self._identified(parts)
         identity = parts.workspace.identity
         assert identity is not None
@@ -299,6 +301,8 @@ class _Parts:
     def hear(self, event: Event) -> None:
         """Something happened in the core."""
         self.progress.hear(event)
+        if event.kind == "stopped":
+            self.workspace.stopped_by = str(event.data["by"]) if event.data["stopped"] else None
         if event.kind in ("message", "thread", "run", "action", "stopped", "reset"):
             self.homes.changed()
         for channel, external_id in event.data.get("copies", ()):

@@ -151,9 +151,11 @@ class Conversations:
         person = doors.people.by_name(message.person)
         if person is None:
             return
-        if (stopped := await doors.reports.stopped()) is not None:
-            text = f"Everything is stopped by {stopped['person']}. This is kept, and starts after resume."
-            self._note(address, user, text)
+        if self._workspace.stopped_by is not None:
+            by = self._workspace.stopped_by
+            self._note(
+                address, user, f"Everything is stopped by {by}. This is kept, and starts after resume."
+            )
             return
         if not accepted.held:
             return

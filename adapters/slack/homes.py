@@ -69,8 +69,8 @@ class Homes:
     def all_stale(self) -> None:
         """We were not there for a while: what people have open may show what is no more."""
         known = [person.slack for person in self._workspace.doors.people if person.slack is not None]
-        self._open |= dict.fromkeys(known, time.monotonic())
-        self.changed()
+        self._stale |= dict.fromkeys(known)
+        self._due.set()
 
     def changed(self) -> None:
         """Something happened that a Home tab may show."""

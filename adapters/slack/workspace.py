@@ -36,6 +36,7 @@ class Workspace:
         """`posts` is how fast messages may go to a channel."""
         self.doors, self.api, self.bot_token, self._posts = doors, api, bot_token, posts
         self.identity: Identity | None = None
+        self.stopped_by: str | None = None  # who stopped everything, as long as it is
         self._direct: dict[str, str] = {}  # by user: the channel of their direct messages
         self._names: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -67,7 +67,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         return f"The run was ended at its limit. What was there by then:\n\n{found}"
 
     def _prepare(self, run: RunContext, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        hints = [f"It is now {run.zone_time} for {run.run.person}."]
+        hints = [f"You work for {run.run.person}, for whom it is now {run.zone_time}."]
         if self._worker is not None and tool_calls_made(request.messages) >= run.worker_tool_calls:
             hints.append("You have used all your tool calls. Answer now with what you found, without tools.")
             request = request.override(tools=[])

@@ -107,29 +107,28 @@ class Agent:
             self._models[name] = made
         return self._models[name]
 
-    def warm(self, model: str, person: str) -> None:
+    def warm(self, model: str) -> None:
         """Import and build what the first run needs; takes seconds, so call it in a thread."""
         try:
-            key, build = self._wanted_root(model, person, resuming=False)
+            key, build = self._wanted_root(model, resuming=False)
             _kept(self._roots, key, build)
         except ModelFailed as error:
             logger.warning("the model cannot be used: %s", error)
 
-    async def root(
-        self, model: str, person: str, *, resuming: bool, needed: frozenset[str] = frozenset()
-    ) -> Graph:
-        """The graph for a run. A resumed one knows every skill, so that a paused worker is found again; of
+    async def root(self, model: str, *, resuming: bool, needed: frozenset[str] = frozenset()) -> Graph:
+        """The graph for a run: the same for all people, so that it is built once, and whose run it is stands
+        in what each call adds. A resumed one knows every skill, so that a paused worker is found again; of
         the `needed` skills also those that are gone, to say so instead of dropping what was decided.
 
         Building one takes tens of milliseconds of pure computing: not on the event loop.
         """
-        key, build = self._wanted_root(model, person, resuming=resuming, needed=needed)
+        key, build = self._wanted_root(model, resuming=resuming, needed=needed)
         if key in self._roots:
             return _kept(self._roots, key, build)
         return await asyncio.to_thread(_kept, self._roots, key, build)
 
     def _wanted_root(
-        self, model: str, person: str, *, resuming: bool, needed: frozenset[str] = frozenset()
+        self, model: str, *, resuming: bool, needed: frozenset[str] = frozenset()
     ) -> tuple[Any, Callable[[], Graph]]:
         """What the root graph depends on, and how it is built."""
         states = [state for state in self.skill_states() if state.readiness.state != "disabled"]
@@ -142,24 +141,21 @@ class Agent:
         gone = tuple(sorted(needed - {state.skill.id for state in callable_now}))
         key = (
             model,
-            person,
             gone,
             tuple(state.skill for state in callable_now),
             tuple((state.skill.id, state.readiness.reason) for state in unready),
         )
-        return key, lambda: self._build_root(model, person, callable_now, unready, gone)
+        return key, lambda: self._build_root(model, callable_now, unready, gone)
 
     def _build_root(
         self,
         model: str,
-        person: str,
         callable_now: Sequence[SkillState],
         unready: Sequence[SkillState],
         gone: Sequence[str],
     ) -> Graph:
         prompt = render_text(
             "prompts/root.md.j2",
-            person=person,
             unready=[{"name": s.skill.id, "reason": s.readiness.reason} for s in unready],
         )
         chat = self.model(model)

@@ -347,9 +347,9 @@ def whole_size(browser: httpx.Client) -> Row:
     return Row("inbox: HTML, CSS, JS and icon", f"{sum(found.values()) / 1000:.0f} KB", parts, "", "< 60 KB")
 
 
-def in_slack(folder: Path, model: ModelServer) -> list[Row]:
+def in_slack(folder: Path) -> list[Row]:
     """Events and answers, beside a bare bolt app that asks the same model and keeps nothing."""
-    found = asyncio.run(slack.measured(folder, model))
+    found = asyncio.run(slack.measured(folder))
     ours, bare = found["product"], found["bare"]
 
     def row(what: str, name: str, aim: str = "") -> Row:
@@ -401,7 +401,7 @@ def main() -> None:
             table("One long thread, 2 x 1 KB per turn", growth(write_home(root / "growth", model.url).path))
         )
         print(table("Pages, over HTTP", pages(write_home(root / "pages", model.url))))
-        print(table("Slack", in_slack(root, model)))
+        print(table("Slack", in_slack(root)))
     print("\nCheckpoints\n")
     print(checkpoints.table(asyncio.run(checkpoints.rows())))
 

@@ -10,18 +10,53 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import write_home
-from tests.fakes.slack import FakeSlack
+from tests.fakes.slack import FakeSlack, Message
+from tests.fakes.slack.workspace import Json
 from tests.lab.kill import Server
 
 USERS = [f"U0PERSON{number:02}" for number in range(20)]
 ASKED_EACH = 3
 MODEL_SECONDS = 0.05
+
+MODEL = """
+import sys
+from tests.fakes.model_server import ModelServer
+
+with ModelServer() as model:
+    print(model.url, flush=True)
+    for line in sys.stdin:
+        model.latency_seconds = float(line)
+"""
+
+
+class Model:
+    """A scripted model in a process of its own, so that it does not slow down whoever measures."""
+
+    def __enter__(self) -> Model:
+        command = [sys.executable, "-c", MODEL]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def wait(self, seconds: float) -> None:
+        """Answer so late from now on."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+
 
 BARE = """
 import asyncio, sys
@@ -53,20 +88,25 @@ asyncio.run(main())
 """
 
 
-async def measured(folder: Path, model: ModelServer) -> dict[str, dict[str, float]]:
+async def measured(folder: Path) -> dict[str, dict[str, float]]:
     """Figures of the bare app and of the product: seconds, and answers per second."""
+    with Model() as model:
+        return await _both(folder, model)
+
+
+async def _both(folder: Path, model: Model) -> dict[str, dict[str, float]]:
     found = {}
     for name, app in (("bare", _bare), ("product", _product)):
-        async with FakeSlack({user: user.lower() for user in USERS}) as slack, app(slack, folder, model):
+        async with Watched() as slack, app(slack, folder, model):
             await slack.connected(60)
             for user in USERS:
-                await _answered(slack, user, "[[say warm]]")
+                await slack.asked(user, f"warm {user}")
             found[name] = await _figures(slack, model)
     return found
 
 
 @asynccontextmanager
-async def _bare(slack: FakeSlack, folder: Path, model: ModelServer) -> AsyncIterator[None]:
+async def _bare(slack: FakeSlack, folder: Path, model: Model) -> AsyncIterator[None]:
     script = folder / "bare.py"
     script.write_text(BARE)
     tokens = [slack.url, slack.bot_token, slack.app_token, model.url]
@@ -81,7 +121,7 @@ async def _bare(slack: FakeSlack, folder: Path, model: ModelServer) -> AsyncIter
 
 
 @asynccontextmanager
-async def _product(slack: FakeSlack, folder: Path, model: ModelServer) -> AsyncIterator[None]:
+async def _product(slack: FakeSlack, folder: Path, model: Model) -> AsyncIterator[None]:
     people = "".join(
         f'\n[[people]]\nname = "Person {n}"\nrole = "{"member" if n else "owner"}"\nslack = "{user}"\n'
         for n, user in enumerate(USERS)
@@ -96,24 +136,24 @@ async def _product(slack: FakeSlack, folder: Path, model: ModelServer) -> AsyncI
         await asyncio.to_thread(server.stop)
 
 
-async def _figures(slack: FakeSlack, model: ModelServer) -> dict[str, float]:
+async def _figures(slack: Watched, model: Model) -> dict[str, float]:
     await asyncio.sleep(1)
-    took = [await _answered(slack, USERS[n % len(USERS)], f"[[say one {n}]]") for n in range(40)]
+    took = [await slack.answer_seconds(USERS[n % len(USERS)], f"one {n}") for n in range(40)]
     acks = [delivery.seconds for delivery in slack.deliveries[-40:]]
     await asyncio.sleep(5)  # the pace of a conversation is full again
-    model.latency_seconds = MODEL_SECONDS
+    model.wait(MODEL_SECONDS)
     began = time.perf_counter()
     await asyncio.gather(*(_asks(slack, user) for user in USERS))
     many = time.perf_counter() - began
     await asyncio.sleep(5)
-    model.latency_seconds = 3.0
+    model.wait(3.0)
     busy = [asyncio.create_task(slack.says(user, "[[say slowly]]")) for user in USERS]
     await asyncio.sleep(0.5)
     before = len(slack.deliveries)
     for number in range(100):
         await slack.says(USERS[number % len(USERS)], f"[[say busy {number}]]")
     await asyncio.gather(*busy)
-    model.latency_seconds = 0.0
+    model.wait(0.0)
     strained = sorted(delivery.seconds for delivery in slack.deliveries[before:])
     return {
         "ack": statistics.median(acks),
@@ -124,27 +164,38 @@ async def _figures(slack: FakeSlack, model: ModelServer) -> dict[str, float]:
     }
 
 
-async def _asks(slack: FakeSlack, user: str) -> None:
+async def _asks(slack: Watched, user: str) -> None:
     ts = ""
     for number in range(ASKED_EACH):
-        ts = await _ask(slack, user, f"[[say many {number} {user}]]", ts or None)
+        ts = await slack.asked(user, f"many {number} {user}", ts or None)
 
 
-async def _answered(slack: FakeSlack, user: str, text: str) -> float:
-    """Seconds from a message to its answer."""
-    began = time.perf_counter()
-    await _ask(slack, user, text, None)
-    return time.perf_counter() - began
+class Watched(FakeSlack):
+    """A Slack whose people notice an answer when it is posted, without looking again and again."""
 
+    def __init__(self) -> None:
+        super().__init__({user: user.lower() for user in USERS})
+        self._awaited: dict[str, asyncio.Event] = {}
 
-async def _ask(slack: FakeSlack, user: str, text: str, thread_ts: str | None) -> str:
-    """Ask, wait for the answer; the thread's timestamp."""
-    place, answer = slack.dm(user), text.removeprefix("[[say ").removesuffix("]]")
-    ts = thread_ts or await slack.says(user, text)
-    if thread_ts is not None:
-        await slack.says(user, text, thread_ts=thread_ts)
-    while True:
-        said = [slack.words(m) for m in slack.messages(place, ts) if m.user == slack.bot_user]
-        if any(answer in words for words in said):
-            return ts
-        await asyncio.sleep(0.002)
+    def post(
+        self, channel: str, user: str, text: str = "", blocks: Iterable[Json] = (), **more: Any
+    ) -> Message:
+        message = super().post(channel, user, text, blocks, **more)
+        if user == self.bot_user:
+            shown = message.text + str(message.blocks)
+            for words in [words for words in self._awaited if words in shown]:
+                self._awaited.pop(words).set()
+        return message
+
+    async def asked(self, user: str, words: str, thread_ts: str | None = None) -> str:
+        """Ask for an answer with these words and wait for it; the thread's timestamp."""
+        answered = self._awaited[words] = asyncio.Event()
+        ts = await self.says(user, f"[[say {words}]]", thread_ts=thread_ts)
+        await answered.wait()
+        return thread_ts or ts
+
+    async def answer_seconds(self, user: str, words: str) -> float:
+        """Seconds from a message to its answer."""
+        began = time.perf_counter()
+        await self.asked(user, words)
+        return time.perf_counter() - began

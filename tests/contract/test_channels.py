@@ -67,6 +67,12 @@ class FewDoors:
 
     async def is_back(self, channel: str) -> None: ...
 
+    @property
+    def reports(self) -> FewDoors:
+        return self
+
+    async def stopped(self) -> None: ...
+
     async def thread(self, thread_id: str, person: Person) -> NoReturn:
         raise NotFound("There is no such thread.")
 

@@ -137,6 +137,11 @@ def _calling(calls: Sequence[tuple[str, Json]]) -> Reply:
     return Reply(calls=calls, finish="tool_calls")
 
 
+class _Server(ThreadingHTTPServer):
+    # The default of five makes the sixth caller of a moment wait a second for its connection.
+    request_queue_size = 256
+
+
 @dataclass(slots=True)
 class ModelServer:
     """The server, in threads of its own; `with ModelServer() as model:` gives `model.url`."""
@@ -161,7 +166,7 @@ class ModelServer:
         class Answer(_Answer):
             owner = model
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self._server = _Server(("127.0.0.1", 0), Answer)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
