@@ -93,9 +93,9 @@ class SlackChannel:
         if identity is not None and identity.missing:
             said.append(f"missing scopes: {', '.join(identity.missing)}; add them and install the app again")
         if foreign := self._parts.listeners.foreign:
-            said.append(f"{foreign} requests of another app or workspace were refused")
+            said.append(f"refused requests of another app or workspace: {foreign}")
         if self._door is not None and self._door.refused:
-            said.append(f"{self._door.refused} requests with a wrong signature were refused")
+            said.append(f"refused requests with a wrong signature: {self._door.refused}")
         return "; ".join(said) or None
 
     async def start(self) -> None:

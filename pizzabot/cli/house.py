@@ -67,7 +67,9 @@ def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
         who = visible(str((found.get("stopped_by") or {}).get("person", "somebody")))
         yield f"stopped  everything, by {who}; `pizzabot resume` undoes it"
     for name, channel in found["channels"].items():
-        yield f"channel  {visible(name)}: {_state_and_why(channel, 'detail')}"
+        heard = channel.get("last_event_at")
+        when = f", last event {visible(str(heard)[:19])} UTC" if heard else ""
+        yield f"channel  {visible(name)}: {_state_and_why(channel, 'detail')}{when}"
     for name, server in found["mcp"].items():
         tools = count(int(server["tools"]), "tool")
         yield f"mcp      {visible(name)}: {_state_and_why(server, 'error')}, {tools}"
