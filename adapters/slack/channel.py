@@ -151,6 +151,16 @@ class SlackChannel:
 
     async def _begin(self, parts: _Parts) -> None:
         """Learn who we are, then listen; tried until it works."""
+        while True:
+            try:
+                await self._listen(parts)
+                return
+            except Exception:  # not a refusal of Slack's: those are waited out below
+                logger.exception("Slack could not be started and is tried again")
+                self._becomes("down", "Slack could not be started; the log says why")
+                await asyncio.sleep(_LATER_SECONDS)
+
+    async def _listen(self, parts: _Parts) -> None:
         stopped = await self._doors.reports.stopped()
         parts.workspace.stopped_by = stopped["person"] if stopped is not None else None
         await self._identified(parts)
@@ -168,7 +178,7 @@ class SlackChannel:
             assert self._door is not None
             self._door.app = parts.app
             self._becomes("ok")
-        await parts.conversations.recover()
+        parts.workspace.later(parts.conversations.recover(), "what was staged before the start")
 
     async def _identified(self, parts: _Parts) -> int:
         """Ask Slack who we are until it says so; how often it did not."""

@@ -105,6 +105,18 @@ class Conversations:
         ):
             self._overheard.popitem(last=False)
 
+    async def _hear_again(self, address: str) -> None:
+        """The thread is ours now: so is what was overheard there. Raises Unavailable, and keeps the rest."""
+        identity = self._workspace.identity
+        waiting = self._overheard.pop(address, [])
+        while waiting and identity is not None:
+            try:
+                await self.hear(waiting[0][1], identity)
+            except Unavailable:
+                self._overheard[address] = waiting
+                raise
+            waiting.pop(0)
+
     async def _answered(self, heard: Said) -> str | None:
         """The thread that lives elsewhere, when this answers something that was told of it in private."""
         if heard.thread_ts is None or not heard.is_direct:
@@ -141,10 +153,7 @@ class Conversations:
             return
         if not accepted.duplicate:
             self._workspace.later(self._follow_up(message, accepted, user), "what follows a message")
-        identity = self._workspace.identity
-        for _, event in self._overheard.pop(message.address or "", ()):
-            if identity is not None:
-                await self.hear(event, identity)
+        await self._hear_again(message.address or "")
 
     async def _follow_up(self, message: InboundMessage, accepted: Accepted, user: str) -> None:
         doors, address = self._workspace.doors, message.address or ""
@@ -230,7 +239,10 @@ class Conversations:
     async def recover(self) -> None:
         """Take up what was staged before a crash, in the order in which it came."""
         for item in await self._workspace.doors.staged(VIA):
-            await self._complete(item)
+            try:
+                await self._complete(item)
+            except Exception:  # its row stays; the others must not wait for it
+                logger.exception("a message with files could not be taken up")
 
     async def _complete(self, item: Staged) -> None:
         async with self._fetching:

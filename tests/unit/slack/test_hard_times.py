@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pizzabot.errors import Unavailable
+from pizzabot.messages import Accepted, InboundMessage
 from tests.fakes.slack import Fault, Message
 from tests.unit.slack.conftest import ADA, CAY, EVE, GENERAL, Office
 from tests.unit.slack.test_cards import invoice, waiting
@@ -122,6 +124,28 @@ async def test_a_reply_that_overtakes_its_mention_is_not_lost(office: Office) ->
         parts = {"channel": GENERAL, "channel_type": "channel", "event_ts": message.ts}
         await office.event(slack.as_json(message) | parts)
     await office.hears(root.ts, "the early reply", GENERAL)
+
+
+async def test_an_early_reply_that_could_not_be_stored_is_taken_with_the_next_delivery(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slack, accept = office.slack, office.served.doors.accept
+    failed: list[InboundMessage] = []
+
+    async def fails_once(message: InboundMessage) -> Accepted:
+        if "stored late" in message.text and not failed:
+            failed.append(message)
+            raise Unavailable("the database is busy")
+        return await accept(message)
+
+    monkeypatch.setattr(office.served.doors, "accept", fails_once)
+    root = slack.post(GENERAL, ADA, f"<@{slack.bot_user}> [[say root]]")
+    reply = slack.post(GENERAL, ADA, "[[say stored late]]", thread_ts=root.ts)
+    for message in (reply, root, root):
+        parts = {"channel": GENERAL, "channel_type": "channel", "event_ts": message.ts}
+        await office.event(slack.as_json(message) | parts)
+    assert failed
+    await office.hears(root.ts, "stored late", GENERAL)
 
 
 # -- the Home tab --------------------------------------------------------------------------------------------
