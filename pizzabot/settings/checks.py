@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator
 
 from pizzabot.settings.file import KeyPath
-from pizzabot.settings.tables import EmailTable, ServerTable, Settings, SlackTable
+from pizzabot.settings.tables import EmailTable, OAuthTable, ServerTable, Settings, SlackTable
 from pizzabot.settings.values import PROVIDERS, is_loopback
 
 Contradiction = tuple[KeyPath, str]
@@ -95,8 +95,18 @@ def _mail_server(name: str, server: ServerTable) -> Iterator[Contradiction]:
         )
     if name == "imap" and not server.username:
         yield ("email", name, "username"), "is missing; add username = …"
-    if (name == "imap" or server.username) and server.password is None:
+    if server.oauth is not None:
+        yield from _oauth(name, server.oauth)
+    elif (name == "imap" or server.username) and server.password is None:
         yield ("email", name, "password"), f'is missing; add password = "${{{name.upper()}_PASSWORD}}"'
+
+
+def _oauth(name: str, oauth: OAuthTable) -> Iterator[Contradiction]:
+    if oauth.token_command:
+        return
+    for key in ("token_url", "client_id", "refresh_token"):
+        if not getattr(oauth, key):
+            yield ("email", name, "oauth", key), 'is missing; add it, or token_command = ["…"]'
 
 
 def _web(settings: Settings) -> Iterator[Contradiction]:

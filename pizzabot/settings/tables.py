@@ -125,6 +125,20 @@ class SlackTable(Table):
     allow_bots: tuple[SlackId, ...] = ()
 
 
+class OAuthTable(Table):
+    """`[email.imap.oauth]`, `[email.smtp.oauth]`: log in with XOAUTH2 instead of a password.
+
+    Either `token_command`, which prints an access token, or a refresh token with where it is redeemed.
+    """
+
+    token_command: tuple[Text, ...] = ()
+    token_url: Url = ""
+    client_id: str = ""
+    client_secret: SecretStr | None = None
+    refresh_token: SecretStr | None = None
+    scope: str = ""
+
+
 class ServerTable(Table):
     """What the incoming and the outgoing mail server have in common."""
 
@@ -132,19 +146,32 @@ class ServerTable(Table):
     security: ConnectionSecurity = "tls"
     username: str = ""
     password: SecretStr | None = None
+    oauth: OAuthTable | None = None
 
 
 class ImapTable(ServerTable):
-    """`[email.imap]`: the mailbox that is watched."""
+    """`[email.imap]`: the mailbox that is watched. `move_to` names a folder for what was taken in."""
 
     port: Port = 993
+    folder: Text = "INBOX"
+    move_to: str = ""
+    poll_seconds: Positive = 60
 
 
 class ListenTable(Table):
-    """`[email.listen]`: the built-in door for mail."""
+    """`[email.listen]`: the built-in door for mail.
+
+    `trusted_networks` are those whose Authentication-Results are believed: a relay of the operator's own.
+    """
 
     host: Text = "127.0.0.1"
     port: Port = 8025
+    protocol: Literal["smtp", "lmtp"] = "smtp"
+    hostname: str = ""
+    certificate: str = ""
+    key: str = ""
+    proxy_protocol: bool = False
+    trusted_networks: tuple[Text, ...] = ("127.0.0.0/8", "::1/128")
 
 
 class SmtpTable(ServerTable):
@@ -152,6 +179,14 @@ class SmtpTable(ServerTable):
 
     port: Port = 587
     security: ConnectionSecurity = "starttls"
+
+
+class DkimTable(Table):
+    """`[email.dkim]`: sign outgoing mail (RFC 6376)."""
+
+    selector: Text
+    key_file: Text
+    domain: str = ""
 
 
 class CapsTable(Table):
@@ -168,11 +203,13 @@ class EmailTable(Table):
 
     enabled: bool = True
     address: Mailbox | None = None
+    name: Text = "Pizza Bot"
     plus_addressing: bool = True
     trusted_authserv_ids: tuple[Text, ...] = ()
     imap: ImapTable | None = None
     listen: ListenTable | None = None
     smtp: SmtpTable | None = None
+    dkim: DkimTable | None = None
     caps: CapsTable = CapsTable()
 
 

@@ -103,7 +103,7 @@ async def test_a_deletion_reaches_those_who_could_see(served: Served) -> None:
         assert heard[-1] == {
             "kind": "thread",
             "thread_id": thread_id,
-            "data": {"deleted": True, "owner": "Cay"},
+            "data": {"deleted": True, "owner": "Cay", "copies": []},
         }
         await start(dan)
         assert thread_id not in [event["thread_id"] for event in await dans.until("delivered")]

@@ -1,0 +1,1 @@
+"""Email: work by writing a letter, approve by answering one."""
