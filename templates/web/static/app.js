@@ -65,14 +65,17 @@ function show(text) {
 }
 
 const follows = new Set(["stopped", "reset", ...document.body.dataset.follow.split(" ").filter(Boolean)]);
-let loading = false, again = false, timer = 0;
+let loading = false, again = false, timer = 0, pressed = 0;
 async function refresh() {
   if (loading) { again = true; return; }
   loading = true;
+  const before = pressed;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer.redirected) { if (new URL(answer.url).pathname === "/login") location.replace("/login"); } // logged out
-    else if (answer.ok) show(await answer.text());
+    const text = await answer.text();
+    if (before !== pressed) again = true; // a key has changed the page meanwhile: this one is older
+    else if (answer.redirected) { if (new URL(answer.url).pathname === "/login") location.replace("/login"); } // logged out
+    else if (answer.ok) show(text);
     else if (answer.status === 404 && $("#head")) location.replace("/"); // deleted
   } catch { /* the stream says when the server is back */ } finally {
     loading = false;
@@ -177,7 +180,10 @@ function step(by) {
   const at = links.findIndex((link) => link.parentElement === document.activeElement?.closest(".rows > li"));
   links[Math.max(0, Math.min(links.length - 1, at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by))]?.focus();
 }
-async function press(...names) {
+// One after the other: answers that overtake each other would show an older page last.
+let pressing = Promise.resolve();
+const press = (...names) => { pressing = pressing.then(() => pressNow(...names)).catch(() => say("That did not work.")); };
+async function pressNow(...names) {
   const row = document.activeElement?.closest(".rows > li") ?? $("#head");
   const button = row && names.map((name) => $(`button[name="${name}"], button[formaction$="/${name}"]`, row)).find(Boolean);
   if (!button) return;
@@ -189,6 +195,7 @@ async function press(...names) {
   const text = await answer.text();
   if (!answer.ok) return say(new DOMParser().parseFromString(text, "text/html").querySelector(".problem")?.textContent ?? "That did not work.");
   history.replaceState(null, "", answer.url);
+  pressed += 1;
   show(text);
   $("a", row.isConnected ? row : after ?? document.body)?.focus();
 }

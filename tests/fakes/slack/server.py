@@ -150,6 +150,10 @@ class FakeSlack(Workspace):
     def buttons(self, shown: Message | Json) -> list[str]:
         return [kit.label(e) for _, e in kit.controls(_blocks(shown)) if e["type"] == "button"]
 
+    def values(self, shown: Message | Json, wanted: str) -> list[str]:
+        """What the buttons that read `wanted` carry."""
+        return [str(e.get("value")) for _, e in kit.controls(_blocks(shown)) if kit.label(e) == wanted]
+
     def home(self, user: str) -> Json | None:
         return copy.deepcopy(self.homes[user].data) if user in self.homes else None
 
