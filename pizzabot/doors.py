@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -23,7 +24,7 @@ from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.ids import new_id
-from pizzabot.inbox import intake, pages, staging, threads
+from pizzabot.inbox import intake, notes, pages, staging, threads
 from pizzabot.messages import (
     Accepted,
     Action,
@@ -32,6 +33,7 @@ from pizzabot.messages import (
     Event,
     InboundMessage,
     Staged,
+    Told,
     Working,
 )
 from pizzabot.outbox import store as outbox
@@ -127,7 +129,7 @@ class Doors:
         person = self._person(message.person)
         message = replace(message, person=person.name)
         intake.check(message)
-        if message.thread_id is not None:
+        if message.thread_id is not None and not message.is_guest:
             self._only_owner(await self.thread(message.thread_id, person), person, "write in")
         if message.key is not None and message.attachments:
             # Sent again: the files are there already. Only a race gets past this, and is swept.
@@ -228,6 +230,40 @@ class Doors:
     async def is_back(self, channel: str) -> None:
         """The channel can deliver again: what waits for it is due now."""
         await self._delivery.is_back(channel)
+
+    async def tell(self, told: Told) -> None:
+        """Say something in a thread that one person is told in one place; once per `key`."""
+        await self._write(lambda c: self._engine.endings.told(c, told))
+        self._delivery.wake()
+        self.events.publish(Event("message", told.thread_id))
+
+    async def tell_elsewhere(
+        self, channel: str, thread_id: str, action_id: str | None, person: Person
+    ) -> None:
+        """A channel cannot reach the person: tell what waits, or that there is news, on another one."""
+        await self._write(
+            lambda c: self._engine.endings.told_elsewhere(c, channel, thread_id, action_id, person)
+        )
+        self._delivery.wake()
+
+    # -- what a channel remembers ------------------------------------------------------------------------
+
+    async def note(self, channel: str, key: str) -> str | None:
+        """What the channel keeps under a key."""
+        return await self._database.read(lambda c: notes.get(c, channel, key))
+
+    async def notes(self, channel: str, prefix: str) -> dict[str, str]:
+        """Everything that the channel keeps under keys with that beginning."""
+        return await self._database.read(lambda c: notes.under(c, channel, prefix))
+
+    async def keep(self, channel: str, values: Mapping[str, str]) -> None:
+        """Keep texts under keys; committed when it returns."""
+        now = self.clock.now()
+        await self._write(lambda c: notes.put(c, channel, values, now))
+
+    async def forget(self, channel: str, prefix: str, *, before: datetime | None = None) -> None:
+        """Remove what the channel keeps under keys with that beginning, and wrote before a time."""
+        await self._write(lambda c: notes.forget(c, channel, prefix, before=before))
 
     # -- threads -----------------------------------------------------------------------------------------
 

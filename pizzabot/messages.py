@@ -95,7 +95,9 @@ class InboundMessage:
     `key` names the item for ever: the same key is taken once (Slack team+channel+ts, mailbox+Message-ID+hash,
     a caller's Idempotency-Key…); None only where the sender cannot redeliver.
     `address` is the place in the channel where the conversation lives and where answers go; a known address
-    continues its thread. `thread_id` continues that thread whatever the address.
+    continues its thread. `thread_id` continues that thread whatever the address; `is_guest` says that the
+    channel knows the person as part of that conversation, so that it need not be the person's own. The
+    conversation is found under each of `names`, too, from now on.
     """
 
     channel: str
@@ -106,6 +108,8 @@ class InboundMessage:
     title: str | None = None
     key: str | None = None
     attachments: Sequence[Attachment] = ()
+    is_guest: bool = False
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,22 @@ class Staged:
 
     key: str
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something that is said in a thread and shown to one person, at one address, once per `key`.
+
+    `action_id` names the action that it is about.
+    """
+
+    key: str
+    thread_id: str
+    channel: str
+    address: str
+    person: str
+    text: str
+    action_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

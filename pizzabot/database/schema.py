@@ -156,6 +156,16 @@ staged = sa.Table(
     sa.Column("received_at", UtcTime, nullable=False),
 )
 
+# What a channel must remember to do its work: cursors, reply addresses, which address bounced.
+channel_notes = sa.Table(
+    "channel_notes",
+    metadata,
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("key", _Plain, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("written_at", UtcTime, nullable=False),
+)
+
 attachments = sa.Table(
     "attachments",
     metadata,

@@ -19,10 +19,10 @@ from pizzabot.approvals import store as actions
 from pizzabot.clock import Clock
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, OutboundKind, RunState, Working
+from pizzabot.messages import Action, ActionState, OutboundKind, RunState, Told, Working
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People
+from pizzabot.people import People, Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,62 @@ class Endings:
             run_id=run.id,
         )
         return Working(run.id, thread.address, run.started_at, None)
+
+    def told(self, connection: sa.Connection, told: Told) -> None:
+        """Store a notice for one person and queue it for one place, once per key."""
+        now, thread = self.clock.now(), threads.get(connection, told.thread_id)
+        if thread is None or outbox.is_queued(connection, told.key):
+            return
+        seq = threads.add_message(
+            connection, told.thread_id, now, role="notice", author=threads.AGENT_NAME, text=told.text
+        )
+        # A word to one person is no news for the inbox.
+        threads.mark(connection, thread.id, unread=thread.unread, archived=None)
+        outbox.enqueue(
+            connection,
+            now,
+            key=told.key,
+            channel=told.channel,
+            address=told.address,
+            kind="notice",
+            thread_id=told.thread_id,
+            person=told.person,
+            message_seq=seq,
+        )
+
+    def told_elsewhere(
+        self,
+        connection: sa.Connection,
+        channel: str,
+        thread_id: str,
+        action_id: str | None,
+        person: Person,
+    ) -> None:
+        """Queue what a channel could not bring to a person for their first other place.
+
+        An action that still waits comes as a card, anything else as a notice.
+        """
+        others = {name: other for name, other in self.channels.items() if name != channel}
+        places = recipients.places_of(person, None, others)
+        action = actions.get(connection, action_id) if action_id is not None else None
+        for place in places:
+            if action is not None and action.state is ActionState.PENDING:
+                outbox.enqueue(
+                    connection,
+                    self.clock.now(),
+                    key=f"action/{action.id}/{place.channel}/{place.address}",
+                    channel=place.channel,
+                    address=place.address,
+                    kind="action",
+                    thread_id=thread_id,
+                    person=person.name,
+                    action_id=action.id,
+                )
+            else:
+                text = f"A message to {person.name} by {channel} could not be delivered; it is in the inbox."
+                key = f"elsewhere/{thread_id}/{place.channel}/{place.address}"
+                told = Told(key, thread_id, place.channel, place.address, person.name, text)
+                self.told(connection, told)
 
     def announce(self, connection: sa.Connection, action: Action) -> None:
         """Queue the cards of a new action, in the transaction that stores it."""

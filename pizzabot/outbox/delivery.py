@@ -207,7 +207,9 @@ async def _left_by_an_earlier_try(row: OutboxRow, item: OutboundItem, channel: C
         return await channel.find(item)
     except DeliveryFailed as error:
         # Not known any better: it must be looked for again, not said again.
-        raise DeliveryUnknown(str(error), retry_after=error.retry_after_seconds) from error
+        lost = DeliveryUnknown(str(error), retry_after=error.retry_after_seconds)
+        lost.retryable = error.retryable
+        raise lost from error
 
 
 def _is_worth_saying(item: OutboundItem) -> bool:

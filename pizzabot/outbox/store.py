@@ -154,6 +154,11 @@ def enqueue(
     return connection.execute(_ENQUEUE[connection.dialect.name], row).first() is not None
 
 
+def is_queued(connection: sa.Connection, key: str) -> bool:
+    """Whether an item with that key was ever queued."""
+    return connection.execute(sa.select(outbox.c.id).where(outbox.c.key == key)).first() is not None
+
+
 def take(connection: sa.Connection, now: datetime, *, limit: int) -> list[OutboxRow]:
     """Due rows, oldest first, at most one per address, none for addresses that are being served.
 

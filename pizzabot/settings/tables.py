@@ -241,6 +241,13 @@ class RuleTable(Table):
     quorum: Annotated[Positive, AfterValidator(lambda value: _only_one(value))] = 1
 
 
+class WordsTable(Table):
+    """`[approvals.words]`: what a reply may say besides the English words, as `["freigegeben"]`."""
+
+    approve: tuple[Text, ...] = ()
+    reject: tuple[Text, ...] = ()
+
+
 class ApprovalsTable(Table):
     """`[approvals]`: what asks unless somebody said otherwise, and when a question lapses."""
 
@@ -249,6 +256,7 @@ class ApprovalsTable(Table):
     expire_after: Duration = None
     on_expiry: Literal["park", "reject"] = "park"
     skills_may_loosen: bool = False
+    words: WordsTable = WordsTable()
     rules: tuple[RuleTable, ...] = ()
 
 
