@@ -51,6 +51,9 @@ _EXAMPLE = """\
 # security = "tls"                      # tls | starttls | none (this machine only)
 # username = "pizza"
 # password = "${IMAP_PASSWORD}"
+# [email.listen]                        # instead: a door for your own mail server
+# host = "127.0.0.1"
+# port = 8025
 # [email.smtp]
 # host = "smtp.example.com"
 # port = 587
@@ -75,6 +78,9 @@ _EXAMPLE = """\
 # expire_after = "never"
 # on_expiry = "park"                    # park | reject
 # skills_may_loosen = false
+# [approvals.words]
+# approve = ["freigegeben"]             # besides the English words
+# reject = ["abgelehnt"]
 # [[approvals.rules]]
 # tool = "mcp:ledger:submit_expense"    # a * may stand at the end
 # ask = true
