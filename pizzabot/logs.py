@@ -45,6 +45,7 @@ _TALKATIVE = (
     "asyncio",
     "langchain",
     "langgraph",
+    "mail.log",  # aiosmtpd's own: every command with its addresses
 )
 
 

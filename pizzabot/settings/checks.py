@@ -6,11 +6,21 @@ Each check yields the path of the key to change and a sentence that says how.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from pizzabot.settings.file import KeyPath
-from pizzabot.settings.tables import EmailTable, OAuthTable, ServerTable, Settings, SlackTable
-from pizzabot.settings.values import PROVIDERS, is_loopback
+from pizzabot.settings.tables import (
+    EmailTable,
+    ListenTable,
+    OAuthTable,
+    ServerTable,
+    Settings,
+    SlackTable,
+    SmtpTable,
+)
+from pizzabot.settings.values import PROVIDERS, is_loopback, shown
 
 Contradiction = tuple[KeyPath, str]
 
@@ -83,6 +93,8 @@ def _email(email: EmailTable) -> Iterator[Contradiction]:
     for name, server in (("imap", email.imap), ("smtp", email.smtp)):
         if server is not None:
             yield from _mail_server(name, server)
+    if email.listen is not None:
+        yield from _listen(email.listen)
 
 
 def _mail_server(name: str, server: ServerTable) -> Iterator[Contradiction]:
@@ -96,9 +108,31 @@ def _mail_server(name: str, server: ServerTable) -> Iterator[Contradiction]:
     if name == "imap" and not server.username:
         yield ("email", name, "username"), "is missing; add username = …"
     if server.oauth is not None:
+        if isinstance(server, SmtpTable) and not server.username:
+            yield ("email", name, "username"), "is missing beside oauth; add username = …"
         yield from _oauth(name, server.oauth)
     elif (name == "imap" or server.username) and server.password is None:
         yield ("email", name, "password"), f'is missing; add password = "${{{name.upper()}_PASSWORD}}"'
+
+
+def _listen(listen: ListenTable) -> Iterator[Contradiction]:
+    place: KeyPath = ("email", "listen")
+    if listen.key and not listen.certificate:
+        yield (*place, "certificate"), "is missing beside key; add the file of the certificate"
+    for index, text in enumerate(listen.trusted_networks):
+        try:
+            network = ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            yield (
+                (*place, "trusted_networks", index),
+                f'{shown(text)} is not a network; write one such as "192.0.2.0/24"',
+            )
+        else:
+            if network.prefixlen == 0:
+                yield (
+                    (*place, "trusted_networks", index),
+                    "believes everybody who can reach the door; name the networks of your own mail servers",
+                )
 
 
 def _oauth(name: str, oauth: OAuthTable) -> Iterator[Contradiction]:
@@ -107,6 +141,12 @@ def _oauth(name: str, oauth: OAuthTable) -> Iterator[Contradiction]:
     for key in ("token_url", "client_id", "refresh_token"):
         if not getattr(oauth, key):
             yield ("email", name, "oauth", key), 'is missing; add it, or token_command = ["…"]'
+    url = urlsplit(oauth.token_url)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
+        yield (
+            ("email", name, "oauth", "token_url"),
+            "would send the refresh token unencrypted; write https:// instead of http://",
+        )
 
 
 def _web(settings: Settings) -> Iterator[Contradiction]:

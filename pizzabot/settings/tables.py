@@ -140,10 +140,14 @@ class OAuthTable(Table):
 
 
 class ServerTable(Table):
-    """What the incoming and the outgoing mail server have in common."""
+    """What the incoming and the outgoing mail server have in common.
+
+    `ca_file` holds certificates (PEM) to trust beside those of the machine.
+    """
 
     host: str = ""
     security: ConnectionSecurity = "tls"
+    ca_file: str = ""
     username: str = ""
     password: SecretStr | None = None
     oauth: OAuthTable | None = None

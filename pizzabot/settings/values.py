@@ -109,7 +109,14 @@ def _tool(value: str) -> str:
 def _mailbox(value: str) -> str:
     if not _MAILBOX.fullmatch(value) or len(value) > 254:
         raise ValueError(f'{shown(value)} is not a mail address; write one such as "ada@example.com"')
-    return value.lower()
+    local, _, domain = value.lower().rpartition("@")
+    try:
+        # As it stands in mails that are compared with it (RFC 5890).
+        return f"{local}@{domain.encode('idna').decode('ascii')}"
+    except UnicodeError as error:
+        raise ValueError(
+            f"{shown(value)} has a domain that cannot be in the DNS; look at its dots"
+        ) from error
 
 
 def _slack_id(value: str) -> str:

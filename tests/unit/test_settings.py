@@ -541,6 +541,19 @@ def test_mail_without_encryption_is_for_this_machine_only(tmp_path: Path) -> Non
     ]
 
 
+def test_a_refresh_token_is_never_sent_unencrypted(tmp_path: Path) -> None:
+    text = (
+        '[email]\naddress = "p@e.c"\n[email.listen]\n[email.smtp]\nhost = "h"\nusername = "u"\n'
+        "[email.smtp.oauth]\n"
+        'client_id = "c"\nrefresh_token = "r"\ntoken_url = "http://{}/token"'
+    )
+    assert load(tmp_path, text.format("127.0.0.1:8080")).email.enabled
+    assert errors(tmp_path, text.format("login.example.com")) == [
+        "pizzabot.toml:10: email.smtp.oauth.token_url: would send the refresh token unencrypted; "
+        "write https:// instead of http://"
+    ]
+
+
 def test_all_mistakes_are_told_together_in_one_go(tmp_path: Path) -> None:
     text = 'modle = 1\n[web]\nport = -1\n[[people]]\nname = "A"\nrole = "x"\n[slack]\nbot_token = "${NOPE}"\n'
     lines = errors(tmp_path, text, {"PIZZABOT_LIMITS__RUN_USD": "free"})
