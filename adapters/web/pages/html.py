@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pizzabot.errors import NotFound
+from pizzabot.markdown import markup, plain
 from pizzabot.rendering import html_templates, read_file
 from pizzabot.text import exact, visible
 
 from . import times
-from .markdown import markup, plain
 from .visit import Visit
 
 # Nothing from elsewhere, nothing inline, in no frame, and forms that only we receive.

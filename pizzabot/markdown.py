@@ -1,4 +1,4 @@
-"""How does Markdown of an agent or a person become HTML that may stand in a page? `markup`.
+"""How does Markdown of an agent or a person become HTML that may stand in a page or a mail? `markup`.
 
 The library only takes the text apart. What is written is written here, kind by kind, from a fixed list of
 elements and attributes; a kind that is not in the list comes out as text. Nothing of a text reaches an
@@ -116,17 +116,27 @@ def markup(text: str) -> Markup:
 
 def plain(text: str) -> Markup:
     """`text` as it is: for what is too much to be taken apart."""
-    return _plain(visible(str(text), body=True))
+    return Markup(f'<pre class="plain">{escape(visible(str(text), body=True))}</pre>\n')
+
+
+def blocks(text: str) -> Sequence[Token] | None:
+    """`text` taken apart, for whoever writes something else than HTML; None when it is shown as it is.
+
+    Every destination of a link is harmless or empty. Entities may have brought unseen characters in again.
+    """
+    text = visible(text, body=True)
+    if _is_unwieldy(text):
+        return None
+    try:
+        tokens = _PARSER.parse(text)
+    except (_Unwieldy, RecursionError):
+        return None
+    return None if any(map(_is_too_deep, tokens)) or _linked(tokens) > _MOST_LINKED else tokens
 
 
 def _markup(text: str) -> Markup:
-    text = visible(text, body=True)
-    if _is_unwieldy(text):
-        return _plain(text)
-    try:
-        return Markup(_html(_PARSER.parse(text)))
-    except (_Unwieldy, RecursionError):
-        return _plain(text)
+    tokens = blocks(text)
+    return plain(text) if tokens is None else Markup(_html(tokens))
 
 
 _cached = lru_cache(maxsize=_CACHED)(_markup)
@@ -141,8 +151,15 @@ def _is_unwieldy(text: str) -> bool:
     )
 
 
-def _plain(text: str) -> Markup:
-    return Markup(f'<pre class="plain">{escape(text)}</pre>\n')
+def _is_too_deep(token: Token) -> bool:
+    """Whether the library leaves out what stands in it."""
+    return token.level >= _DEEPEST - 1 and token.type in ("blockquote_open", "list_item_open")
+
+
+def _linked(tokens: Sequence[Token]) -> int:
+    """How many characters all destinations have."""
+    inner = (child.attrs for token in tokens for child in token.children or () if child.attrs)
+    return sum(len(str(attrs.get("href") or attrs.get("src") or "")) for attrs in inner)
 
 
 def _text(text: str) -> str:
@@ -232,17 +249,12 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _html(tokens: Sequence[Token]) -> str:
     out: list[str] = []
-    linked = 0
     for token in tokens:
         kind = token.type
-        if token.level >= _DEEPEST - 1 and kind in ("blockquote_open", "list_item_open"):
-            raise _Unwieldy  # the library leaves out what stands in it
         if token.hidden:
             continue
         if kind == "inline":
-            linked += _inline(token.children or (), out)
-            if linked > _MOST_LINKED:
-                raise _Unwieldy
+            _inline(token.children or (), out)
         elif kind in _BLOCKS:
             out.append(_BLOCKS[kind])
         elif kind == "heading_open":
@@ -265,9 +277,8 @@ def _language(info: str) -> str:
     return f' class="language-{name}"' if _LANGUAGE.fullmatch(name) else ""
 
 
-def _inline(tokens: Sequence[Token], out: list[str]) -> int:
-    """Write what stands in a line; answers how many characters of destinations that took."""
-    linked = 0
+def _inline(tokens: Sequence[Token], out: list[str]) -> None:
+    """Write what stands in a line."""
     href = ""  # of the link that is open: links do not nest
     start, shown = 0, ""
     for token in tokens:
@@ -285,7 +296,6 @@ def _inline(tokens: Sequence[Token], out: list[str]) -> int:
             href, start, shown = _allowed(token.attrs.get("href")), len(out), ""
         elif kind == "link_close":
             out[start:] = [_link(href, "".join(out[start:]), shown)]
-            linked += len(href)
             href = ""
         elif kind == "image":
             # An image would tell a stranger who reads this, and when.
@@ -293,10 +303,8 @@ def _inline(tokens: Sequence[Token], out: list[str]) -> int:
             target = _allowed(token.attrs.get("src"))
             out.append(_text(label) if href else _link(target, _text(label), label))
             shown += label if href else ""
-            linked += len(target)
         else:
             out.append(_text(token.content))
-    return linked
 
 
 def _alt(tokens: Sequence[Token]) -> str:

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markupsafe import Markup
-from pizzabot.adapters.web.pages import markdown
-from pizzabot.adapters.web.pages.markdown import markup
+
+from pizzabot import markdown
+from pizzabot.markdown import markup
 
 REL = "noopener noreferrer nofollow"
 BARE = ["p", "h3", "h4", "h5", "h6", "blockquote", "ul", "li", "hr", "br", "em", "strong", "s"]
