@@ -1,0 +1,202 @@
+"""What a written reply means for a pending action: words and values together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pizzabot.approvals import replies, verdicts
+from pizzabot.approvals.replies import Judged, judge
+from pizzabot.approvals.values import write
+from pizzabot.approvals.verdicts import Words
+from pizzabot.messages import Action, ActionKind, ActionState, Verdict
+
+ARGS = {"vendor": "Northwind Paper", "amount": 120, "note": "Invoice 2291"}
+ACTION = Action(
+    id="a1",
+    thread_id="t1",
+    run_id="r1",
+    kind=ActionKind.TOOL,
+    tool="mcp:ledger:pay_invoice",
+    title="Pay",
+    args=ARGS,
+    args_schema={},
+    digest="d",
+    allowed_decisions=(Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT),
+    approvers=(),
+    state=ActionState.PENDING,
+    created_at=datetime(2026, 3, 2, tzinfo=UTC),
+)
+UNCERTAIN = replace(
+    ACTION, kind=ActionKind.UNCERTAIN, allowed_decisions=(Verdict.RETRY, Verdict.DONE, Verdict.FAILED)
+)
+SAME = "\n".join(write({}, ARGS))
+CHANGED = SAME.replace("120", "95")
+EDIT = Judged(Verdict.EDIT, args=ARGS | {"amount": 95})
+
+
+@pytest.mark.parametrize(
+    ("text", "judged"),
+    [
+        ("Approve", Judged(Verdict.APPROVE)),
+        ("Approve. Also, what time is it?", Judged(Verdict.APPROVE, message="Also, what time is it?")),
+        ("Reject: too expensive", Judged(Verdict.REJECT, reason="too expensive")),
+        ("Why so much?", Judged(message="Why so much?")),
+        ("Approve?", Judged(message="Approve?", why=verdicts.QUESTION)),
+        ("", Judged(why=verdicts.EMPTY)),
+    ],
+)
+def test_words_alone_mean_what_they_say(text: str, judged: Judged) -> None:
+    assert judge(text, True, None, ACTION) == judged
+    assert judge(text, True, SAME, ACTION, in_quote=True) == judged
+
+
+@pytest.mark.parametrize("text", ["Approve", "Reject", "What is this?", "", "Approve?"])
+@pytest.mark.parametrize("values", [None, SAME, CHANGED])
+def test_parts_that_disagree_decide_nothing(text: str, values: str | None) -> None:
+    assert judge(text, False, values, ACTION) == Judged(message=text, why=replies.DISAGREE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Approve",
+        "Approved, thanks",
+        "yes",
+        "Change",
+        "Please change",
+        "With changes:",
+        "See my change below",
+        "see below",
+        "Edited.",
+        "Please use these values",
+        "corrected",
+        "Thanks!",
+        "Hi,\n\nKind regards\nMaria",
+        "Approved with changes",
+        "New values:",
+    ],
+)
+def test_changed_values_with_no_more_than_an_announcement_are_an_edit(text: str) -> None:
+    assert judge(text, True, CHANGED, ACTION) == EDIT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Reject",
+        "No",
+        "Do not approve",
+        "Approve?",
+        "What about this?",
+        "Maybe like this",
+        "Wait for Tom",
+        "not approved",
+        "👎",
+        "Approve the old values",
+        "Do not change it",
+        "Change it back",
+        "Respond: no",
+        "Approve, but only if Tom agrees",
+    ],
+)
+def test_changed_values_with_any_other_word_are_unclear(text: str) -> None:
+    assert judge(text, True, CHANGED, ACTION).why
+
+
+@pytest.mark.parametrize("text", ["", "Change", "Thanks"])
+def test_values_that_came_back_unchanged_approve_nothing(text: str) -> None:
+    assert judge(text, True, SAME, ACTION).unclear
+
+
+def test_unchanged_values_leave_the_words_what_they_are() -> None:
+    assert judge("Approve", True, SAME, ACTION) == Judged(Verdict.APPROVE)
+    assert judge("Reject: late", True, SAME, ACTION) == Judged(Verdict.REJECT, reason="late")
+    assert judge("Why so much?", True, SAME, ACTION) == Judged(message="Why so much?")
+
+
+@pytest.mark.parametrize("text", ["", "Approve", "Reject", "Change"])
+def test_values_that_cannot_be_read_are_unclear_and_say_why(text: str) -> None:
+    assert judge(text, True, SAME.replace("120", "abc"), ACTION).why == "amount is not a number"
+    assert judge(text, True, SAME.replace("amount: 120\n", ""), ACTION).why == "amount is missing"
+    assert judge(text, True, "", ACTION).unclear
+
+
+def test_values_changed_in_the_quote_are_an_edit_only_without_any_word() -> None:
+    assert judge("", True, CHANGED, ACTION, in_quote=True) == EDIT
+    for text in ("Approve", "Reject", "See my change below", "Why?", "Thanks"):
+        assert judge(text, True, CHANGED, ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE, text
+
+
+def test_a_quote_that_was_cut_changes_nothing() -> None:
+    cut = SAME.partition("note")[0]
+    assert judge("Approve", True, cut, ACTION, in_quote=True) == Judged(Verdict.APPROVE)
+    assert judge("", True, cut, ACTION, in_quote=True) == Judged(why=verdicts.EMPTY)
+
+
+def test_a_quote_that_was_spoilt_stands_only_against_an_approval() -> None:
+    spoilt = SAME.replace("120", "1?0")
+    assert judge("Approve", True, spoilt, ACTION, in_quote=True).unclear
+    assert judge("", True, spoilt, ACTION, in_quote=True).unclear
+    assert judge("Reject: late", True, spoilt, ACTION, in_quote=True) == Judged(Verdict.REJECT, reason="late")
+    assert judge("Why so much?", True, spoilt, ACTION, in_quote=True) == Judged(message="Why so much?")
+
+
+def test_a_verdict_that_the_action_does_not_allow_is_unclear() -> None:
+    for text in ("Retry", "It was done", "It failed", "Respond: use the other"):
+        judged = judge(text, True, None, ACTION)
+        assert judged.verdict is None
+        assert judged.why.endswith("is not possible here; possible: approve, edit, reject")
+    assert (
+        judge("Approve", True, None, UNCERTAIN).why
+        == "approve is not possible here; possible: retry, done, failed"
+    )
+    assert judge("", True, CHANGED, replace(ACTION, allowed_decisions=(Verdict.APPROVE,))).unclear
+
+
+def test_the_outcome_of_an_uncertain_call() -> None:
+    assert judge("Retry", True, None, UNCERTAIN) == Judged(Verdict.RETRY)
+    assert judge("It was done.", True, None, UNCERTAIN) == Judged(Verdict.DONE)
+    assert judge("It failed", True, None, UNCERTAIN) == Judged(Verdict.FAILED)
+
+
+def test_a_response_carries_its_text() -> None:
+    action = replace(ACTION, allowed_decisions=(Verdict.RESPOND,))
+    assert judge("Answer: use the other", True, None, action) == Judged(
+        Verdict.RESPOND, response="use the other"
+    )
+
+
+def test_configured_words_and_the_authors_name_count() -> None:
+    words = Words(approve=frozenset({"freigegeben"}))
+    assert judge("Freigegeben\nMaria", True, CHANGED, ACTION, words, names=("Maria Keller",)) == EDIT
+    assert judge("Freigegeben\nTom", True, None, ACTION, words, names=("Maria Keller",)).unclear
+
+
+_TEXTS = st.sampled_from(
+    ["", "Approve", "Reject: x", "Approve?", "Change", "Why?", "no", "Retry", "Thanks"]
+) | st.text(max_size=9)
+_VALUES = (
+    st.none()
+    | st.sampled_from([SAME, CHANGED, SAME.replace("120", "x"), "", "{", SAME[:20]])
+    | st.text(max_size=9)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_TEXTS, st.booleans(), _VALUES, st.booleans())
+def test_only_what_fits_together_decides(text: str, agrees: bool, values: str | None, in_quote: bool) -> None:
+    judged = judge(text, agrees, values, ACTION, in_quote=in_quote)
+    assert not (judged.verdict and judged.unclear)
+    assert judged.verdict is None or (agrees and judged.verdict in ACTION.allowed_decisions)
+    assert (judged.args is not None) == (judged.verdict is Verdict.EDIT)
+    if judged.verdict is Verdict.APPROVE:
+        assert verdicts.read(text).verdict is Verdict.APPROVE
+        assert values != CHANGED
+    if judged.verdict is None:
+        assert judged.message == text
