@@ -117,6 +117,11 @@ class Doors:
         self._engine, self._delivery = engine, delivery
         self._checkpoints, self._servers, self._skills = checkpoints, servers, skills
 
+    @property
+    def folder(self) -> Path:
+        """The home: where files lie that settings name without a path of their own."""
+        return self._home.path
+
     # -- in ----------------------------------------------------------------------------------------------
 
     async def accept(self, message: InboundMessage) -> Accepted:

@@ -96,8 +96,7 @@ class InboundMessage:
     a caller's Idempotency-Key…); None only where the sender cannot redeliver.
     `address` is the place in the channel where the conversation lives and where answers go; a known address
     continues its thread. `thread_id` continues that thread whatever the address; `is_guest` says that the
-    channel knows the person as part of that conversation, so that it need not be the person's own. The
-    conversation is found under each of `names`, too, from now on.
+    channel knows the person as part of that conversation, so that it need not be the person's own.
     """
 
     channel: str
@@ -109,7 +108,6 @@ class InboundMessage:
     key: str | None = None
     attachments: Sequence[Attachment] = ()
     is_guest: bool = False
-    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +235,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Something that is said in a thread and shown to one person, at one address, once per `key`.
-
-    `action_id` names the action that it is about.
-    """
+    """Something that is said in a thread and shown to one person, at one address, once per `key`."""
 
     key: str
     thread_id: str
@@ -248,7 +243,6 @@ class Told:
     address: str
     person: str
     text: str
-    action_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,11 @@ def is_shown(given: list[Shown]) -> bool:
     return length <= _SHOWN_CHARACTERS and lines <= _SHOWN_LINES and len(given) <= _SHOWN_ARGUMENTS
 
 
+def shows_all(action: Action) -> bool:
+    """Whether a card shows all of an action's arguments, so that it can be approved here."""
+    return is_shown(_given(action))
+
+
 def card(action: Action, *, title: str, page: str, link: str | None = None) -> tuple[str, list[Block]]:
     """An action's card, and its text for notifications.
 

@@ -28,6 +28,7 @@ from .client import Away, Denied
 from .identity import Identity
 from .parse import Said, Shared, said, shared
 from .places import Copy, place_at
+from .spoken import Spoken
 from .text import escaped, mentioned, readable
 from .workspace import VIA, Workspace
 
@@ -48,6 +49,7 @@ class Conversations:
 
     def __init__(self, workspace: Workspace, allow_bots: tuple[str, ...]) -> None:
         self._workspace, self._allow_bots = workspace, frozenset(allow_bots)
+        self._spoken = Spoken(workspace)
         self._refused: OrderedDict[str, None] = OrderedDict()
         self._fetching = asyncio.Semaphore(_FETCHED_AT_ONCE)
         self._overheard: OrderedDict[str, list[tuple[float, Mapping[str, Any]]]] = OrderedDict()  # by address
@@ -73,6 +75,8 @@ class Conversations:
             logger.warning("bots wrote %d times in a row; the thread is left alone", BOT_MESSAGES_IN_A_ROW)
             return
         if here is not None and _is_stop(heard.text) and await self._stops(here, person, heard):
+            return
+        if here is not None and not heard.files and await self._decides(here, person, heard, identity):
             return
         message = InboundMessage(
             channel=VIA,
@@ -142,6 +146,14 @@ class Conversations:
             return False
         self._note(heard.place.address, heard.user, f"Only {thread.owner} or an owner may stop this.")
         return True
+
+    async def _decides(self, thread_id: str, person: Person, heard: Said, identity: Identity) -> bool:
+        """Whether the words decide what waits here; then they are no message."""
+        key, text = heard.key(identity.team_id), await self._text(heard.text, identity)
+        said = await self._spoken.decides(thread_id, person, key, text)
+        if said:
+            self._note(heard.place.address, heard.user, said)
+        return said is not None
 
     async def _accept(self, message: InboundMessage, user: str) -> None:
         try:
@@ -238,6 +250,7 @@ class Conversations:
 
     async def recover(self) -> None:
         """Take up what was staged before a crash, in the order in which it came."""
+        await self._spoken.forget()
         for item in await self._workspace.doors.staged(VIA):
             try:
                 await self._complete(item)

@@ -51,8 +51,8 @@ def check(message: InboundMessage) -> None:
         raise Invalid(
             f"An Idempotency-Key has 1 to {MAX_KEY} characters, none of them NUL.", code="invalid_key"
         )
-    for address in (message.address, *message.names):
-        check_text(address or "", "address", MAX_ADDRESS)
+    if message.address is not None:
+        check_text(message.address, "address", MAX_ADDRESS)
     if len(message.attachments) > MAX_ATTACHMENTS:
         raise Invalid(f"At most {MAX_ATTACHMENTS} files come with one message.", code="too_many_attachments")
     for attachment in message.attachments:
@@ -143,8 +143,6 @@ def accept(
             size_bytes=len(attachment.data),
             sha256=hashlib.sha256(attachment.data).hexdigest(),
         )
-    for name in message.names:
-        threads.add_name(connection, message.channel, name, thread_id)
     if message.key is not None:
         connection.execute(
             _INSERT_KEY,

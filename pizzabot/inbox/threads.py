@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pizzabot.database.schema import attachments, deliveries, messages, outbox, thread_addresses, threads
 from pizzabot.ids import new_id
@@ -122,15 +121,6 @@ def lock(connection: sa.Connection, thread_id: str) -> Thread | None:
 def at_address(connection: sa.Connection, channel: str, address: str) -> str | None:
     """The thread that lives at this place of a channel."""
     return connection.execute(_AT_ADDRESS, {"channel": channel, "address": address}).scalar()
-
-
-def add_name(connection: sa.Connection, channel: str, name: str, thread_id: str) -> None:
-    """Let the thread be found under one more address; the first that has a name keeps it."""
-    insert = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(
-        thread_addresses
-    )
-    row = {"channel": channel, "address": name, "thread_id": thread_id}
-    connection.execute(insert.values(row).on_conflict_do_nothing())
 
 
 def create(

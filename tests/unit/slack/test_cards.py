@@ -237,12 +237,44 @@ async def test_stopping_a_run_closes_its_card(office: Office) -> None:
     assert office.slack.buttons(card) == []
 
 
-async def test_words_written_beside_a_card_decide_nothing_and_are_kept(office: Office) -> None:
-    ts, card = await waiting(office, "words beside")
-    await office.asks(ADA, "approve", thread_ts=ts)
+@pytest.mark.parametrize("words", ["yes", "ok", "approve?", "approve if it is cheap", "Tom will approve it"])
+async def test_words_beside_a_card_that_name_no_decision_are_kept(office: Office, words: str) -> None:
+    note = f"words beside {len(words)}"
+    ts, card = await waiting(office, note)
+    await office.asks(ADA, words, thread_ts=ts)
     await office.whispered(ADA, "To decide, press one of its buttons")
     assert "Approve" in office.slack.buttons(card)
-    assert paid(office, "words beside") == []
+    assert paid(office, note) == []
+
+
+async def test_a_clear_word_in_the_thread_decides_what_waits_there(office: Office) -> None:
+    ts, card = await waiting(office, "said aloud")
+    await office.asks(ADA, "Reject: too dear", thread_ts=ts)
+    await office.becomes(card, "Rejected by Ada in Slack")
+    assert "too dear" in office.slack.words(card)
+    ts, card = await waiting(office, "approved aloud")
+    await office.asks(ADA, "approve", thread_ts=ts)
+    await office.becomes(card, "Approved by Ada in Slack")
+    await office.hears(ts, "Result:")
+
+
+async def test_a_word_that_is_delivered_again_is_no_message(office: Office) -> None:
+    ts, card = await waiting(office, "said and redelivered")
+    await office.asks(ADA, "approve", thread_ts=ts)
+    delivery = office.slack.deliveries[-1]
+    await office.becomes(card, "Approved by Ada in Slack")
+    await office.hears(ts, "Result:")
+    await office.slack.redeliver(delivery)
+    thread = await office.thread("said and redelivered")
+    assert "approve" not in [m["text"] for m in thread["messages"]]
+
+
+async def test_who_may_not_decide_is_told_so_when_they_say_it(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('not yours to say')}", GENERAL)
+    card = await office.card(ts, GENERAL)
+    await office.asks(CAY, "approve", GENERAL, thread_ts=ts)
+    await office.whispered(CAY, "press one of its buttons", GENERAL)
+    assert "Approve" in office.slack.buttons(card)
 
 
 async def test_review_leads_to_the_page_of_the_action(office: Office) -> None:

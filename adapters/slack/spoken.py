@@ -1,0 +1,87 @@
+"""When does a message in a thread decide, without a button? When it is a clear word and one thing waits.
+
+Stricter than an answer by mail, because people chat in threads: the word itself must name the decision,
+"approve" or "reject: too dear"; a "yes" decides nothing. What else is written meanwhile is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from pizzabot.approvals import verdicts
+from pizzabot.approvals.verdicts import Words
+from pizzabot.errors import NotFound, Refused, Unavailable
+from pizzabot.messages import Action, Decision, Verdict
+from pizzabot.people import Person
+
+from .cards import shows_all
+from .workspace import VIA, Workspace
+
+_REMEMBERED = timedelta(days=30)
+_SPOKEN = (Verdict.APPROVE, Verdict.REJECT, Verdict.RESPOND)
+_NAMES_IT = re.compile(r"\s*(?:approved?|reject(?:ed)?|respond)\b", re.IGNORECASE)
+
+
+class Spoken:
+    """Decisions in words."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        words = workspace.doors.settings.approvals.words
+        self._words = Words(frozenset(words.approve), frozenset(words.reject))
+        self._own = frozenset(word.casefold() for word in (*words.approve, *words.reject))
+
+    async def decides(self, thread_id: str, person: Person, key: str, text: str) -> str | None:
+        """Decide what waits in the thread, once per `key`, when the text says so.
+
+        Returns what is to be said to the person, "" for nothing; None when the text is any other message.
+        """
+        reading = verdicts.read(text, self._words)
+        if reading.verdict not in _SPOKEN or reading.rest or not self._names_it(text):
+            return None
+        doors = self._workspace.doors
+        if await doors.note(VIA, f"spoken/{key}") is not None:
+            return ""
+        action = await self._waiting(thread_id, person)
+        if action is None or (reading.verdict is Verdict.APPROVE and not shows_all(action)):
+            return None
+        await doors.keep(VIA, {f"spoken/{key}": action.id})
+        try:
+            await doors.decide(
+                Decision(
+                    action_id=action.id,
+                    person=person.name,
+                    via=VIA,
+                    verdict=reading.verdict,
+                    reason=reading.reason or None,
+                    response=reading.response or None,
+                    digest=action.digest,
+                )
+            )
+        except Unavailable:
+            await doors.forget(VIA, f"spoken/{key}")
+            raise
+        except Refused as error:
+            return str(error)
+        return ""
+
+    async def forget(self) -> None:
+        """Slack delivers nothing again after so long."""
+        doors = self._workspace.doors
+        await doors.forget(VIA, "spoken/", before=doors.clock.now() - _REMEMBERED)
+
+    def _names_it(self, text: str) -> bool:
+        return _NAMES_IT.match(text) is not None or text.strip(" \n.!").casefold() in self._own
+
+    async def _waiting(self, thread_id: str, person: Person) -> Action | None:
+        """The one action that waits in the thread; None when there are none or several."""
+        doors = self._workspace.doors
+        thread = await doors.reports.thread(doors.people.owner, thread_id, limit=1)
+        waiting = [row["id"] for row in thread["actions"] if row["state"] == "pending"] if thread else []
+        if len(waiting) != 1:
+            return None
+        try:
+            return await doors.asked(waiting[0], person)
+        except NotFound:
+            return None
