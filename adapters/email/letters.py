@@ -33,11 +33,13 @@ class Envelope:
     `sender` is MAIL FROM, "" the null sender, None not known. `recipients` are RCPT TO; empty when it was
     fetched from a mailbox. `believes_results`: its Authentication-Results can come only from a server we
     trust, because it was fetched from our mailbox or came from a network that the operator trusts.
+    `header_only`: the mail was over the limit, and the bytes are no more than the beginning of its header.
     """
 
     sender: str | None = None
     recipients: tuple[str, ...] = ()
     believes_results: bool = False
+    header_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,17 @@ class Bounce:
 class OwnText:
     """What the person wrote anew in a mail, without quotes, signatures, footers and banners.
 
-    `agrees` is False when the text part and the HTML part say different things, or a part is missing: then it
-    may be passed on and never decides. `values` are the lines between our value markers as they came back,
-    of the person's own text or of the quote below it; None when there are none.
+    `text` leaves out the lines between our value markers, `full` has them where they stood. `agrees` is False
+    when the text part and the HTML part say different things, or a part is missing: then it may be passed on
+    and never decides. `values` are the lines between our value markers as they came back, of the person's own
+    text or, when `in_quote`, of the quote below it; None when there are none.
     """
 
     text: str
     agrees: bool = True
     values: str | None = None
+    in_quote: bool = False
+    full: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,10 @@ class Letter:
     different for another mail with the same Message-ID. `author` is the one From, None when there is not
     exactly one; `verified` says whether From is proven, `verification` how, or why not, in words for the
     operator. `recipients` are all addresses it was sent or delivered to, lower case, envelope first.
-    `references` name the mails that it answers, the nearest first, with angle brackets.
-    `is_ours` means that it carries our own loop mark.
+    `references` name the mails that it answers, the nearest first, with angle brackets. `text` is everything
+    that it says, quotes and all. `left_out` counts files that came with it and were too many. `is_ours` means
+    that it carries our own loop mark or says that it comes from our own address. `is_too_large`: only its
+    header was fetched.
     """
 
     kind: LetterKind
@@ -96,10 +103,13 @@ class Letter:
     cc: tuple[Mailbox, ...] = ()
     references: tuple[str, ...] = ()
     subject: str = ""
+    text: str = ""
     own: OwnText = OwnText("")
     attachments: Sequence[Attachment] = ()
+    left_out: int = 0
     bounce: Bounce | None = None
     is_ours: bool = False
+    is_too_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
