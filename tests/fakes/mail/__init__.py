@@ -1,0 +1,1 @@
+"""Mail servers to test against, over real sockets."""
