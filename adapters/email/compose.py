@@ -1,0 +1,181 @@
+"""What do our mails say? Pure: values in, the bytes of a mail out.
+
+Four mails: an answer of the agent, a notice, a request for a decision, and the confirmation of one. Each says
+the same as text and as HTML. Everything from outside is text: unseen characters are written out, and our
+marker lines cannot be imitated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Verdict
+from pizzabot.rendering import render_text
+from pizzabot.text import storable
+
+from . import body_html, facts
+from .assembling import assembled
+from .body_text import columns, readable, wrapped
+from .heads import Heads, one_line
+from .imitations import body, harmless, line
+from .letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
+from .outcomes import outcome, what_follows
+
+# Gmail shows 102 KB of a mail's HTML and hides the rest behind a link.
+_LONGEST = 95_000  # bytes of HTML
+_BEGINNING = 4_000
+_WHOLE_ANSWER = "answer.md"
+_TONES: Mapping[ActionState, str] = {
+    ActionState.APPROVED: "good",
+    ActionState.EDITED: "good",
+    ActionState.RESPONDED: "good",
+    ActionState.REJECTED: "bad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A mail that asks for a decision. Only what is `offered` may be answered to it by mail: nothing when the
+    arguments are too long to be shown, or when the reader may not decide.
+    """
+
+    data: bytes
+    offered: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    text: str
+    html: str
+
+    @property
+    def fits(self) -> bool:
+        return len(self.html.encode()) <= _LONGEST
+
+
+def answer(
+    heads: Heads, markdown: str, *, page: str | None = None, attachments: Sequence[Attachment] = ()
+) -> bytes:
+    """What the agent answers; `page` is the URL of the conversation.
+
+    An answer that clients would cut goes along as a file, and the mail shows where it begins.
+    """
+    whole = harmless(markdown).strip() or "(There is no text in this answer.)"
+    said = _answer(heads, whole, page, note="")
+    if not said.fits:
+        note = f"This is only the beginning. All {len(whole):,} characters are in the file {_WHOLE_ANSWER}."
+        said = _answer(heads, _beginning(whole), page, note)
+        file = Attachment(_WHOLE_ANSWER, "text/markdown", storable(markdown).encode())
+        attachments = (file, *attachments)
+    return assembled(heads, said.text, said.html, attachments)
+
+
+def notice(heads: Heads, headline: str, text: str, *, quoted: str = "", page: str | None = None) -> bytes:
+    """A note of ours: a headline, paragraphs with blank lines between them, and the words it is about."""
+    paragraphs = [body(part) for part in text.split("\n\n")]
+    said = _said("notice", heads, page, headline=line(headline), paragraphs=paragraphs, quoted=body(quoted))
+    return assembled(heads, said.text, said.html)
+
+
+def request(
+    heads: Heads,
+    action: Action,
+    *,
+    title: str,
+    may_decide: bool,
+    page: str | None = None,
+    deadline: datetime | None = None,
+) -> Request:
+    """Asks for a decision, or says that it waits for others.
+
+    `title` is the conversation's, `page` the URL where the action is shown and decided, `deadline` the moment
+    at which it expires.
+    """
+    told = {
+        **_about(action, title),
+        "deadline": _moment(deadline, heads.date) if deadline is not None else "",
+        "waits_for": "" if may_decide else line(" or ".join(action.approvers) or "its approvers"),
+    }
+    written, come_back = facts.lines(action)
+    allowed = action.allowed_decisions if may_decide else ()
+    offered = tuple(verdict for verdict in allowed if come_back or verdict is not Verdict.EDIT)
+    said = _said(
+        "request",
+        heads,
+        page,
+        **told,
+        arguments=facts.proposed(action),
+        lines=written,
+        unseen=facts.unseen(written),
+        phrases=facts.phrases(offered),
+        can_edit=Verdict.EDIT in offered,
+        too_long=0,
+    )
+    if said.fits:
+        return Request(assembled(heads, said.text, said.html), offered)
+    nothing: dict[str, Any] = {"arguments": [], "lines": [], "unseen": [], "phrases": [], "can_edit": False}
+    said = _said("request", heads, page, **told, **nothing, too_long=facts.length(action))
+    return Request(assembled(heads, said.text, said.html), ())
+
+
+def confirmation(heads: Heads, action: Action, *, title: str, page: str | None = None) -> bytes:
+    """Repeats what was understood and done, or how else an action ended."""
+    told = {
+        **_about(action, title),
+        "outcome": harmless(outcome(action)),
+        "follows": what_follows(action),
+        "tone": _TONES.get(action.state, "wait"),
+        "words": [
+            (label, body(words))
+            for label, words in (("Reason", action.reason), ("Response", action.response))
+            if words
+        ],
+    }
+    said = _said("confirmation", heads, page, **told, arguments=facts.as_it_ran(action), too_long=0)
+    if not said.fits:
+        said = _said("confirmation", heads, page, **told, arguments=[], too_long=facts.length(action))
+    return assembled(heads, said.text, said.html)
+
+
+def _answer(heads: Heads, markdown: str, page: str | None, note: str) -> _Said:
+    # What stood between the letters of a marker is gone by now.
+    text = harmless(readable(markdown))
+    return _said("answer", heads, page, markdown=markdown, text=text, note=note)
+
+
+def _beginning(markdown: str) -> str:
+    """The beginning, up to the last end of a paragraph, line or word."""
+    short = markdown[:_BEGINNING]
+    ends = (at for end in ("\n\n", "\n", " ") if (at := short.rfind(end)) > _BEGINNING // 2)
+    return short[: next(ends, _BEGINNING)] + "\n\n…"
+
+
+def _about(action: Action, title: str) -> dict[str, Any]:
+    return {
+        "headline": line(action.title),
+        "facts": facts.facts(action, title),
+        # What a tool does its server says; what else is asked we say ourselves.
+        "why": "" if action.kind is ActionKind.TOOL else body(action.why or ""),
+        "kind": str(action.kind),
+    }
+
+
+def _said(template: str, heads: Heads, page: str | None, **told: Any) -> _Said:
+    told |= {
+        "page": page,
+        "subject": one_line(heads.subject, 200),
+        "reply_above": REPLY_ABOVE,
+        "begin_values": BEGIN_VALUES,
+        "end_values": END_VALUES,
+    }
+    text = render_text(f"email/{template}.txt.j2", **told, wrapped=wrapped, columns=columns)
+    return _Said(f"{text.strip()}\n", body_html.page(template, **told))
+
+
+def _moment(moment: datetime, of: datetime) -> str:
+    """`Mon 30 Nov 2026, 02:04 CET`, in the zone of the mail's date."""
+    local = moment.astimezone(of.tzinfo)
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}"
