@@ -16,8 +16,9 @@ import secrets
 from dataclasses import dataclass
 from typing import Literal
 
+VIA = "email"
 Tag = Literal["r", "b"]
-_TOKEN_LENGTH = 24
+_TOKEN_LENGTH = 25
 _TOKEN_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"  # mail servers may change the case
 
 
@@ -65,7 +66,7 @@ class OwnAddress:
 
 
 def new_token() -> str:
-    """A token that nobody guesses: 124 bits."""
+    """A token that nobody guesses: 129 bits."""
     return "".join(secrets.choice(_TOKEN_LETTERS) for _ in range(_TOKEN_LENGTH))
 
 

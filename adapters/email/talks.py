@@ -8,11 +8,14 @@ channel's notes.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from .places import Place, hashed
+from pizzabot.doors import Doors
+
+from .places import VIA, Place, hashed
 
 _LONGEST = 40  # references: the first and the newest, RFC 5322 §3.6.4 sets no number
 
@@ -67,7 +70,8 @@ def _joined(references: tuple[str, ...], message_id: str | None) -> tuple[str, .
 class Asked:
     """What a mail of ours was about. Only `person` may answer it; None is everybody in the conversation.
 
-    `digest` names the arguments that were shown.
+    `digest` names the arguments that were shown, `offered` what may be decided by answering: nothing when
+    they were too long to be shown.
     """
 
     thread_id: str
@@ -75,7 +79,25 @@ class Asked:
     person: str | None = None
     action_id: str | None = None
     digest: str | None = None
+    offered: tuple[str, ...] = ()
     root: str | None = None
+
+
+class Talks:
+    """The conversations in the channel's notes; changes of one follow each other."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors, self._lock = doors, asyncio.Lock()
+
+    async def get(self, place: Place, thread_id: str) -> Talk:
+        """The conversation at a place; a new one when there was none."""
+        return talk_of(await self._doors.note(VIA, talk_key(place, thread_id)))
+
+    async def change(self, place: Place, thread_id: str, change: Callable[[Talk], Talk]) -> None:
+        """Keep the conversation as `change` makes it."""
+        async with self._lock:
+            talk = change(await self.get(place, thread_id))
+            await self._doors.keep(VIA, {talk_key(place, thread_id): written(talk)})
 
 
 def talk_key(place: Place, thread_id: str) -> str:
@@ -88,9 +110,19 @@ def reply_key(token: str) -> str:
     return f"reply/{hashed(token)}"
 
 
+def bounce_key(token: str) -> str:
+    """Where it is kept whose mail a delivery report is about."""
+    return f"sent/{hashed(token)}"
+
+
 def mail_key(message_id: str) -> str:
     """Where it is kept what a mail of ours asked."""
     return f"mail/{hashed(message_id)}"
+
+
+def told_key(message_id: str) -> str:
+    """Where it is kept which state of its action the reader of a mail was told last."""
+    return f"told/{hashed(message_id)}"
 
 
 def taken_key(key: str) -> str:
@@ -114,4 +146,7 @@ def talk_of(text: str | None) -> Talk:
 
 def asked_of(text: str | None) -> Asked | None:
     """The inverse of `written`; None when nothing is kept."""
-    return Asked(**json.loads(text)) if text is not None else None
+    if text is None:
+        return None
+    kept = json.loads(text)
+    return Asked(**(kept | {"offered": tuple(kept["offered"])}))

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email import message_from_bytes, policy
 from pathlib import Path
-from typing import Any, NoReturn
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pizzabot.adapters.email.channel import email_channel
 from pizzabot.adapters.slack.channel import slack_channel
 from pizzabot.adapters.terminal.channel import TerminalChannel
 from pizzabot.adapters.web.channel import ApiChannel, WebChannel
@@ -34,6 +38,7 @@ from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People, Person
 from pizzabot.settings import Settings
 from tests.fakes.clock import FakeClock
+from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.push_channel import Fault, PushChannel, PushService
 from tests.fakes.rows import ADA, arrives, waits
 from tests.fakes.slack import FakeSlack
@@ -73,11 +78,13 @@ class FewDoors:
 
     async def stopped(self) -> None: ...
 
-    async def thread(self, thread_id: str, person: Person) -> NoReturn:
+    async def thread(self, thread_id: str, person: Person) -> Any:
         raise NotFound("There is no such thread.")
 
     async def staged(self, channel: str) -> list[Staged]:
         return []
+
+    async def forget(self, channel: str, prefix: str, *, before: datetime | None = None) -> None: ...
 
 
 @dataclass
@@ -134,6 +141,55 @@ async def slack() -> AsyncIterator[Stage]:
         assert service.refused == []
 
 
+@dataclass(frozen=True)
+class MailDoors(FewDoors):
+    """What mail needs besides: its notes, and whose thread it is."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+    folder: Path = Path()
+
+    async def thread(self, thread_id: str, person: Person) -> Any:
+        return SimpleNamespace(owner="Ada")
+
+    async def note(self, channel: str, key: str) -> str | None:
+        return self.kept.get(key)
+
+    async def notes(self, channel: str, prefix: str) -> dict[str, str]:
+        return {key: value for key, value in self.kept.items() if key.startswith(prefix)}
+
+    async def keep(self, channel: str, values: Mapping[str, str]) -> None:
+        self.kept.update(values)
+
+
+@asynccontextmanager
+async def email() -> AsyncIterator[Stage]:
+    with SmtpSink() as sink:
+        tables = {
+            "address": "pizza@example.com",
+            "listen": {"port": 0},
+            "smtp": {"host": "127.0.0.1", "port": sink.port, "security": "none"},
+        }
+        ada = replace(ADA, emails=("ada@example.com",))
+        settings = Settings.model_validate({"web": {"port": 0}, "email": tables})
+        doors: Any = MailDoors(settings=settings, people=People([ada]))
+        channel = email_channel(doors)
+        assert channel is not None
+
+        def shown() -> dict[str, str | None]:
+            """A mail cannot be changed: what became of its question is said in another that answers it."""
+            found: dict[str, str | None] = {}
+            for sent in sink.mails:
+                mail = message_from_bytes(sent.content, policy=policy.default)
+                asks = str(mail["Subject"]).startswith("[Action]")
+                if "Approved by Ada" in str(mail.get_body(("plain",))) and not asks:
+                    found[str(mail["In-Reply-To"])] = "approved"
+                else:
+                    found[str(mail["Message-ID"])] = "pending" if asks else None
+            return found
+
+        yield Stage(channel, shown, "ada@example.com")
+
+
 def _state_on(words: str, buttons: Sequence[str]) -> str | None:
     if "Approve" in buttons:
         return "pending"
@@ -146,6 +202,7 @@ STAGES: dict[str, Callable[[], Any]] = {
     "terminal": lambda: live(TerminalChannel),
     "push": push,
     "slack": slack,
+    "email": email,
 }
 
 

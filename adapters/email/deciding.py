@@ -1,0 +1,134 @@
+"""What does an answer to a question of ours decide? Only what is clear; the rest is kept and asked back.
+
+Reply + Action -> judged -> clear and offered -> stored, and what was understood is said
+                         -> unclear           -> kept for the agent, and asked back, within bounds
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pizzabot.approvals.replies import Judged, judge
+from pizzabot.approvals.verdicts import Words
+from pizzabot.doors import Doors
+from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
+from pizzabot.messages import Action, ActionState, Decision
+
+from . import words
+from .handing import Handing, Reply
+from .places import VIA
+
+_QUESTIONS_APART = timedelta(hours=1)
+
+
+class Deciding:
+    """Takes decisions from replies."""
+
+    def __init__(self, doors: Doors, handing: Handing, accepted_words: Words) -> None:
+        self._doors, self._handing, self._words = doors, handing, accepted_words
+
+    async def asked(self, reply: Reply) -> Action | None:
+        """The action that the letter answers; None when it answers none that the person may see."""
+        if reply.asked is None or reply.asked.action_id is None:
+            return None
+        try:
+            return await self._doors.asked(reply.asked.action_id, reply.person)
+        except NotFound:
+            return None
+
+    async def take(self, reply: Reply, action: Action) -> None:
+        assert reply.asked is not None
+        own = reply.letter.own
+        judged = judge(
+            own.text,
+            own.agrees,
+            own.values,
+            action,
+            self._words,
+            in_quote=own.in_quote,
+            names=[name for name in (reply.person.name, _name(reply)) if name],
+        )
+        if action.state is not ActionState.PENDING:
+            if judged.verdict is None and (own.text.strip() or reply.letter.attachments):
+                await self._handing.say(reply)
+            elif await self._was_this(reply, action):
+                await self._decided(reply, action, judged)
+            else:
+                await self._handing.tell(reply, action.thread_id, words.too_late(action))
+            return
+        if judged.verdict is not None and judged.verdict not in reply.asked.offered:
+            await self._not_by_mail(reply, action)
+        elif judged.verdict is not None:
+            await self._decide(reply, action, judged)
+        else:
+            await self.ask_back(reply, action, judged.why or words.NO_DECISION)
+
+    async def _not_by_mail(self, reply: Reply, action: Action) -> None:
+        """A verdict that the mail did not offer: the person may not decide, or did not see everything."""
+        people = self._doors.people
+        thread = await self._doors.thread(action.thread_id, people.owner)
+        if people.decides(reply.person, action.approvers, thread.owner):
+            await self.ask_back(reply, action, words.NOT_BY_MAIL)
+        else:
+            waits_for = " or ".join(action.approvers) or f"{thread.owner} or an owner"
+            await self._handing.tell(reply, action.thread_id, words.refused(words.not_yours(waits_for)))
+
+    async def _was_this(self, reply: Reply, action: Action) -> bool:
+        """Whether this very mail decided, and the process died before it was answered."""
+        by_this_person = action.decided_via == VIA and action.decided_by == reply.person.name
+        return by_this_person and await self._doors.note(VIA, f"deciding/{action.id}") == reply.key
+
+    async def _decide(self, reply: Reply, action: Action, judged: Judged) -> None:
+        assert reply.asked is not None
+        assert judged.verdict is not None
+        decision = Decision(
+            action_id=action.id,
+            person=reply.person.name,
+            via=VIA,
+            verdict=judged.verdict,
+            args=judged.args,
+            reason=judged.reason or None,
+            response=judged.response or None,
+            digest=reply.asked.digest,
+        )
+        await self._doors.keep(VIA, {f"deciding/{action.id}": reply.key})
+        try:
+            decided = await self._doors.decide(decision)
+        except Unavailable:
+            raise
+        except Conflict as error:
+            now = error.details.get("action", action)
+            await self._handing.tell(reply, action.thread_id, words.too_late(now))
+        except Refused as error:
+            await self.ask_back(reply, action, str(error))
+        else:
+            await self._decided(reply, decided, judged)
+
+    async def _decided(self, reply: Reply, action: Action, judged: Judged) -> None:
+        """Say what was understood; what else was written goes to the agent."""
+        await self._handing.tell(reply, action.thread_id, words.decided(action))
+        if judged.message.strip():
+            await self._handing.say(reply, judged.message, quietly=True)
+
+    async def ask_back(self, reply: Reply, action: Action, why: str) -> None:
+        """Nothing is decided: what was written is kept, and the person is asked, within bounds."""
+        if reply.letter.own.text.strip() or reply.letter.attachments:
+            await self._handing.say(reply, quietly=True)
+        key, now = f"questions/{action.id}", self._doors.clock.now()
+        asked = json.loads(await self._doors.note(VIA, key) or "[]")
+        if not _may_ask(asked, now, self._doors.settings.email.caps.questions_per_action):
+            self._handing.left_alone["was unclear again, and was asked about often enough"] += 1
+            return
+        await self._handing.tell(reply, action.thread_id, words.question(action, why))
+        await self._doors.keep(VIA, {key: json.dumps([*asked, now.isoformat()])})
+
+
+def _may_ask(asked: Sequence[str], now: datetime, most: int) -> bool:
+    """Whether another question is within bounds: so many per action, at most one an hour."""
+    return len(asked) < most and not (asked and now - datetime.fromisoformat(asked[-1]) < _QUESTIONS_APART)
+
+
+def _name(reply: Reply) -> str:
+    return reply.letter.author.name if reply.letter.author is not None else ""

@@ -1,0 +1,250 @@
+"""How does something that is to be said become a mail, once?
+
+    item -> to whom? what does it answer? -> composed -> what its answer means is kept -> sent
+    unknown outcome -> sent again once, under the same Message-ID; then it is left unknown
+
+The Message-ID follows from the item's key, so every try of an item is the same mail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from pizzabot.doors import Doors
+from pizzabot.errors import DeliveryFailed
+from pizzabot.messages import Action, ActionState, OutboundItem, Receipt, Verdict
+
+from . import compose, words
+from .caps import HourlyCap
+from .dkim import SigningKey, sign
+from .heads import Heads, reply_subject, request_subject
+from .letters import Mailbox
+from .mailboxes import Mailboxes
+from .places import VIA, OwnAddress, Place, hashed, new_token, place_at
+from .sending import Sender
+from .smtp_replies import NoSuchRecipient
+from .talks import Asked, Talk, Talks, bounce_key, mail_key, reply_key, told_key, written
+
+logger = logging.getLogger(__name__)
+
+_RETRY_AT_CAP_SECONDS = 300.0
+
+
+class Delivering:
+    """Sends items of the outbox. `instance` names this installation in loop marks, `seed` is its secret."""
+
+    def __init__(
+        self,
+        doors: Doors,
+        own: OwnAddress,
+        talks: Talks,
+        mailboxes: Mailboxes,
+        sender: Sender,
+        cap: HourlyCap,
+        key: SigningKey | None,
+        *,
+        instance: str,
+        seed: str,
+    ) -> None:
+        self._doors, self._own, self._talks = doors, own, talks
+        self._mailboxes, self._sender = mailboxes, sender
+        self._cap, self._key, self._instance, self._seed = cap, key, instance, seed
+
+    async def find(self, item: OutboundItem) -> Receipt | None:
+        """A mail that its server has taken is noted in its conversation; others cannot be looked up.
+
+        Those are sent again, once: a second unknown outcome stays one.
+
+        Raises DeliveryFailed when it was sent again already.
+        """
+        message_id = self._message_id(item)
+        talk = await self._talks.get(place_at(item.address), item.thread_id)
+        if message_id in talk.references:
+            return Receipt(message_id)
+        key = f"again/{hashed(message_id)}"
+        if await self._doors.note(VIA, key) is not None:
+            raise DeliveryFailed("was sent twice without an answer; it has probably arrived", retryable=False)
+        await self._doors.keep(VIA, {key: ""})
+        return None
+
+    async def deliver(self, item: OutboundItem) -> Receipt:
+        """Send the mail of an item, or a note that what a mail asked was decided.
+
+        Raises:
+            DeliveryFailed, DeliveryUnknown: as `Sender.send` does.
+        """
+        if item.external_id is not None and not await self._is_news(item):
+            return Receipt(item.external_id)
+        place = place_at(item.address)
+        talk = await self._talks.get(place, item.thread_id)
+        to, cc = self._recipients(item, talk, place)
+        self._check_caps(talk, place)
+        token, message_id = new_token(), self._message_id(item)
+        heads = Heads(
+            sender=Mailbox(self._own.address, self._doors.settings.email.name),
+            to=tuple(map(self._named, to)),
+            cc=tuple(map(self._named, cc)),
+            reply_to=self._reply_to(token),
+            message_id=message_id,
+            subject=self._subject(item, talk),
+            references=talk.references,
+            date=self._local(place.mailbox),
+            loop_mark=self._instance,
+            automatic="auto-replied" if talk.references else "auto-generated",
+        )
+        data, offered = await self._composed(item, heads, talk)
+        asked = self._asked(item, place, offered)
+        bounce = new_token()
+        meant = {reply_key(token): asked, mail_key(message_id): asked, bounce_key(bounce): asked}
+        kept = {name: written(value) for name, value in meant.items()}
+        if item.action is not None:
+            kept[told_key(item.external_id or message_id)] = json.dumps([item.action.state, item.key])
+        await self._doors.keep(VIA, kept)
+        await self._send(asked, self._bounce_to(bounce), [*to, *cc], data)
+        await self._talks.change(place, item.thread_id, lambda talk: talk.said(message_id))
+        return Receipt(item.external_id or message_id)
+
+    async def _send(self, asked: Asked, sender: str, recipients: Sequence[str], data: bytes) -> None:
+        try:
+            signed = sign(data, self._key) if self._key is not None else data
+            refused = await self._sender.send(sender, recipients, signed)
+        except NoSuchRecipient as error:
+            await self._mailboxes.bounced(asked, str(error))
+            raise
+        for mailbox, why in refused.items():
+            logger.warning("%s did not get a mail that others got: %s", mailbox, why)
+            if isinstance(why, NoSuchRecipient):
+                await self._mailboxes.bounced(replace(asked, mailbox=mailbox), str(why))
+
+    async def _is_news(self, item: OutboundItem) -> bool:
+        """How a question ended is told to whom it was asked of, once, unless they decided it by mail.
+
+        A question that had expired and is open again is asked again.
+        """
+        action = item.action
+        assert action is not None  # nothing else is repainted in mail
+        assert item.external_id is not None
+        state, key = json.loads(await self._doors.note(VIA, told_key(item.external_id)) or "[null, null]")
+        if state == action.state and key != item.key:
+            return False
+        person = self._doors.people.by_email(place_at(item.address).mailbox)
+        return action.decided_via != VIA or person is None or action.decided_by != person.name
+
+    def _check_caps(self, talk: Talk, place: Place) -> None:
+        caps = self._doors.settings.email.caps
+        if talk.unanswered >= caps.automatic_per_thread:
+            raise DeliveryFailed(
+                f"{talk.unanswered} mails went out in this conversation without an answer "
+                "(email.caps.automatic_per_thread); it is in the inbox",
+                retryable=False,
+            )
+        if not self._cap.takes(place.mailbox):
+            raise DeliveryFailed(
+                f"too many mails to {place.mailbox} in an hour (email.caps.per_verified_person_hour)",
+                retryable=True,
+                retry_after=_RETRY_AT_CAP_SECONDS,
+            )
+
+    # -- what stands in it -------------------------------------------------------------------------------
+
+    def _recipients(self, item: OutboundItem, talk: Talk, place: Place) -> tuple[list[str], list[str]]:
+        """An answer goes to everybody known in its conversation, anything else to one person."""
+        to: tuple[str, ...] = (place.mailbox,)
+        cc: tuple[str, ...] = ()
+        if item.kind == "answer" and place.root is not None and talk.to:
+            to, cc = talk.to, talk.cc
+        reached = [
+            [box for box in boxes if self._doors.people.by_email(box) is not None] for boxes in (to, cc)
+        ]
+        if not reached[0]:
+            raise DeliveryFailed(f"{', '.join(to)} is nobody of [[people]] any more", retryable=False)
+        return reached[0], reached[1]
+
+    def _message_id(self, item: OutboundItem) -> str:
+        """The same for every try of an item, and not to be guessed."""
+        name = hmac.new(self._seed.encode(), item.key.encode(), hashlib.sha256).hexdigest()[:32]
+        return f"<{name}@{self._own.address.rpartition('@')[2]}>"
+
+    def _reply_to(self, token: str) -> str:
+        return (
+            self._own.tagged("r", token) if self._doors.settings.email.plus_addressing else self._own.address
+        )
+
+    def _bounce_to(self, token: str) -> str:
+        subaddressed = self._doors.settings.email.plus_addressing
+        return self._own.tagged("b", token) if subaddressed else self._own.address
+
+    def _named(self, mailbox: str) -> Mailbox:
+        person = self._doors.people.by_email(mailbox)
+        return Mailbox(mailbox, person.name if person is not None else "")
+
+    def _local(self, mailbox: str) -> datetime:
+        person = self._doors.people.by_email(mailbox)
+        return self._doors.clock.now().astimezone(ZoneInfo(person.timezone if person is not None else "UTC"))
+
+    def _subject(self, item: OutboundItem, talk: Talk) -> str:
+        if item.action is not None and item.action.state is ActionState.PENDING:
+            return request_subject(item.action, item.thread_title)
+        return reply_subject(talk.subject) if talk.subject else item.thread_title
+
+    def _asked(self, item: OutboundItem, place: Place, offered: tuple[Verdict, ...]) -> Asked:
+        action = item.action if item.action is not None and item.action.state is ActionState.PENDING else None
+        return Asked(
+            thread_id=item.thread_id,
+            mailbox=place.mailbox,
+            person=self._person(place) if action is not None else None,
+            action_id=action.id if action is not None else None,
+            digest=action.digest if action is not None else None,
+            offered=offered,
+            root=place.root,
+        )
+
+    def _person(self, place: Place) -> str | None:
+        person = self._doors.people.by_email(place.mailbox)
+        return person.name if person is not None else None
+
+    async def _composed(
+        self, item: OutboundItem, heads: Heads, talk: Talk
+    ) -> tuple[bytes, tuple[Verdict, ...]]:
+        """The mail, and what may be decided by answering it."""
+        page = f"{self._doors.settings.web.public_url}/threads/{item.thread_id}"
+        match item.kind:
+            case "answer":
+                said = item.text + _left_out(talk)
+                return await asyncio.to_thread(compose.answer, heads, said, page=page), ()
+            case "action":
+                assert item.action is not None
+                return await self._about(item, item.action, heads)
+        headline, rest = words.headline_and_rest(item.text)
+        return compose.notice(heads, headline, rest, page=page), ()
+
+    async def _about(
+        self, item: OutboundItem, action: Action, heads: Heads
+    ) -> tuple[bytes, tuple[Verdict, ...]]:
+        page = f"{self._doors.settings.web.public_url}/actions/{action.id}"
+        if action.state is not ActionState.PENDING:
+            return compose.confirmation(heads, action, title=item.thread_title, page=page), ()
+        people = self._doors.people
+        thread = await self._doors.thread(item.thread_id, people.owner)
+        person = people.by_email(place_at(item.address).mailbox)
+        may_decide = person is not None and people.decides(person, action.approvers, thread.owner)
+        asking = await asyncio.to_thread(
+            compose.request, heads, action, title=item.thread_title, may_decide=may_decide, page=page
+        )
+        return asking.data, asking.offered
+
+
+def _left_out(talk: Talk) -> str:
+    """Who was on the mail and gets no answer: never dropped silently, never added either."""
+    if not talk.left_out:
+        return ""
+    listed = ", ".join(f"`{mailbox.replace('`', '')}`" for mailbox in talk.left_out[:20])
+    return f"\n\n---\n\nNot sent to {listed}: only people of this installation get answers."

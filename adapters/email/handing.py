@@ -1,0 +1,160 @@
+"""How is what a person wrote handed to the agent, and the person answered?
+
+Reply -> who is on the conversation is remembered -> message accepted -> what has to wait is said
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+
+from pizzabot.doors import Doors
+from pizzabot.errors import Refused, Unavailable
+from pizzabot.inbox.intake import MAX_ATTACHMENTS, MAX_TEXT, MAX_TITLE
+from pizzabot.messages import Attachment, InboundMessage, ThreadState, Told
+from pizzabot.people import Person
+from pizzabot.text import storable
+
+from . import words
+from .letters import Letter
+from .places import VIA, OwnAddress, Place
+from .talks import Asked, Talks, mail_key, written
+
+logger = logging.getLogger(__name__)
+
+_ACTIVE = (ThreadState.QUEUED, ThreadState.RUNNING, ThreadState.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A letter of a known and verified person, and what it answers; None when it begins something new."""
+
+    letter: Letter
+    key: str
+    person: Person
+    author: str
+    asked: Asked | None
+
+    @property
+    def place(self) -> Place:
+        """Where the person is answered."""
+        if self.asked is not None:
+            return Place(self.author, self.asked.root)
+        return Place(self.author, self.letter.message_id or f"<{self.letter.digest}>")
+
+
+class Handing:
+    """Hands replies on, and answers them."""
+
+    def __init__(self, doors: Doors, own: OwnAddress, talks: Talks) -> None:
+        self._doors, self._own, self._talks = doors, own, talks
+        self.left_alone: Counter[str] = Counter()  # why mail had no effect, for status
+
+    def leave(self, letter: Letter, why: str) -> None:
+        """Nothing follows. It is said in the log and in status, never to whoever sent it."""
+        self.left_alone[why] += 1
+        author = letter.author.address if letter.author is not None else "nobody"
+        details = letter.verification if not letter.verified else letter.why
+        logger.info("a mail of %s was left alone: it %s (%s)", author, why, details)
+
+    async def remember(self, reply: Reply) -> None:
+        """Who is on the conversation and what the next mail of ours answers."""
+        letter = reply.letter
+        others = [
+            mailbox.address
+            for mailbox in (*letter.to, *letter.cc)
+            if not self._own.is_ours(mailbox.address) and mailbox.address != reply.author
+        ]
+        known = [other for other in dict.fromkeys(others) if self._doors.people.by_email(other) is not None]
+        thread_id = reply.asked.thread_id if reply.asked is not None else ""
+        await self._talks.change(
+            reply.place,
+            thread_id,
+            lambda talk: talk.heard(
+                subject=storable(letter.subject),
+                author=reply.author,
+                others=known,
+                left_out=[other for other in dict.fromkeys(others) if other not in known],
+                message_id=letter.message_id,
+                references=tuple(reversed(letter.references)),
+            ),
+        )
+
+    async def say(self, reply: Reply, text: str | None = None, *, quietly: bool = False) -> None:
+        """Hand what was written to the agent."""
+        letter, asked = reply.letter, reply.asked
+        said, files = _said(text if text is not None else _text(letter, is_new=asked is None), letter)
+        message = InboundMessage(
+            channel=VIA,
+            person=reply.person.name,
+            text=said,
+            address=reply.place.address if asked is None else None,
+            thread_id=asked.thread_id if asked is not None else None,
+            title=storable(letter.subject).strip()[:MAX_TITLE] or None if asked is None else None,
+            key=reply.key,
+            attachments=files,
+            is_guest=True,
+        )
+        try:
+            accepted = await self._doors.accept(message)
+        except Unavailable:
+            raise
+        except Refused as error:
+            self.leave(letter, "was refused")
+            if asked is not None:
+                await self.tell(reply, asked.thread_id, words.refused(str(error)))
+            return
+        if letter.message_id is not None:
+            here = Asked(accepted.thread_id, reply.author, root=reply.place.root)
+            await self._doors.keep(VIA, {mail_key(letter.message_id): written(here)})
+        if not quietly:
+            await self._say_when(reply, accepted.thread_id, held=accepted.held)
+
+    async def _say_when(self, reply: Reply, thread_id: str, *, held: bool) -> None:
+        """Say that it has to wait, when it has to."""
+        stopped = await self._doors.reports.stopped()
+        if stopped is not None:
+            await self.tell(reply, thread_id, words.everything_stopped(stopped["person"]))
+        elif held:
+            thread = await self._doors.thread(thread_id, self._doors.people.owner)
+            await self.tell(reply, thread_id, words.kept(waits=thread.state is ThreadState.WAITING))
+
+    async def stops(self, reply: Reply, asked: Asked) -> bool:
+        """Whether it was the word stop, and something was at work in the thread."""
+        own = reply.letter.own
+        if not own.agrees or own.text.strip().rstrip(".!").casefold() != "stop":
+            return False
+        thread = await self._doors.thread(asked.thread_id, self._doors.people.owner)
+        if thread.state not in _ACTIVE:
+            return False
+        try:
+            await self._doors.stop_thread(asked.thread_id, reply.person, VIA)
+        except Unavailable:
+            raise
+        except Refused as error:
+            await self.tell(reply, asked.thread_id, words.refused(str(error)))
+        return True
+
+    async def tell(self, reply: Reply, thread_id: str, text: str) -> None:
+        """Answer this mail, once."""
+        told = Told(f"told/{reply.key}", thread_id, VIA, reply.place.address, reply.person.name, text)
+        await self._doors.tell(told)
+
+
+def _said(text: str, letter: Letter) -> tuple[str, list[Attachment]]:
+    """What the agent is handed, within the bounds of a message; what is left out is said."""
+    text, files = storable(text).strip(), list(letter.attachments[:MAX_ATTACHMENTS])
+    left_out = letter.left_out + len(letter.attachments) - len(files)
+    if len(text) > MAX_TEXT // 2:
+        del files[MAX_ATTACHMENTS - 1 :]
+        files.append(Attachment("mail.txt", "text/plain", text.encode()))
+        text = f"{text[: MAX_TEXT // 2]}\n\n[The mail is longer; all of it is in mail.txt.]"
+    if left_out:
+        text += f"\n\n[{left_out} more files came with the mail and were not taken.]"
+    return text or ("" if files else "(a mail without text)"), files
+
+
+def _text(letter: Letter, *, is_new: bool) -> str:
+    """What the agent reads: of an answer what is new in it, of a new mail also what was forwarded."""
+    return letter.text if is_new else letter.own.full or letter.own.text

@@ -1,0 +1,112 @@
+"""What do we say to somebody who answered by mail? A headline, then what was understood and done."""
+
+from __future__ import annotations
+
+from pizzabot.approvals.forms import fields
+from pizzabot.approvals.showing import shown
+from pizzabot.audit import canonical_json
+from pizzabot.messages import Action, Args, Verdict
+
+SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
+NOT_BY_MAIL = "this cannot be decided by answering the mail; please open its link."
+UNREADABLE = "your mail did not arrive whole, or was too large. Please send it again, without large files."
+NO_DECISION = "your mail says something else."
+_DONE = {
+    Verdict.APPROVE: "Approved",
+    Verdict.EDIT: "Approved with your changes",
+    Verdict.REJECT: "Rejected",
+    Verdict.RESPOND: "Answered in its place",
+    Verdict.RETRY: "To be tried again",
+    Verdict.DONE: "Noted as done",
+    Verdict.FAILED: "Noted as failed",
+}
+_ANSWERS = {
+    Verdict.APPROVE: "“Approve”",
+    Verdict.REJECT: "“Reject: your reason”",
+    Verdict.EDIT: "changed values between the two lines",
+    Verdict.RESPOND: "“Respond: your answer”",
+    Verdict.RETRY: "“Retry”",
+    Verdict.DONE: "“Done”",
+    Verdict.FAILED: "“Failed”",
+}
+
+
+def decided(action: Action) -> str:
+    """What was understood and done, so that a misunderstanding is seen at once."""
+    assert action.decision is not None
+    said = [f"{_DONE[action.decision]}: {action.title}"]
+    if action.decision is Verdict.EDIT and action.final_args is not None:
+        arguments = [shown(field) for field in fields(action.args_schema, action.final_args)]
+        changed = changed_names(action.args, action.final_args)
+        lines = [f"{s.name}: {s.text}" + (" (changed)" if s.name in changed else "") for s in arguments]
+        said.append("It runs with:\n" + "\n".join(lines))
+    said += [f"Reason: {action.reason}"] if action.reason else []
+    said += [f"Answer: {action.response}"] if action.response else []
+    return "\n\n".join(said)
+
+
+def changed_names(proposed: Args, final: Args) -> set[str]:
+    """Which arguments were changed, added or left out; 1, 1.0 and true differ."""
+    return {
+        name
+        for name in {*proposed, *final}
+        if name not in proposed
+        or name not in final
+        or canonical_json(proposed[name]) != canonical_json(final[name])
+    }
+
+
+def question(action: Action, why: str) -> str:
+    """One polite question back; nothing was decided."""
+    answers = [_ANSWERS[verdict] for verdict in action.allowed_decisions]
+    listed = ", ".join(answers[:-1]) + (" or " if len(answers) > 1 else "") + answers[-1]
+    return (
+        f"What shall become of {action.title}?\n\nI could not tell: {why}\n\nNothing was decided. "
+        f"What you wrote is kept for the agent. To decide, answer the mail that asks with {listed}, "
+        "and nothing else."
+    )
+
+
+def too_late(action: Action) -> str:
+    """A word on something that is settled."""
+    if action.decided_by is None:
+        return f"This can no longer be decided: {action.title}\n\nIt is {action.state}. Nothing was changed."
+    return (
+        f"Already {action.state}: {action.title}\n\n{action.decided_by} was first, in {action.decided_via}. "
+        "Your answer changed nothing."
+    )
+
+
+def refused(why: str) -> str:
+    """What was asked for is not possible."""
+    return f"This was not done\n\n{why}"
+
+
+def not_yours(waits_for: str) -> str:
+    """Somebody else decides."""
+    return f"This is not yours to decide; it waits for {waits_for}."
+
+
+def too_large(subject: str) -> str:
+    """What the agent reads in place of a mail that was left on the server."""
+    return f"(A mail with the subject “{subject}” came, but it is larger than 25 MB, so nobody has read it.)"
+
+
+def kept(*, waits: bool) -> str:
+    """A message that another run takes."""
+    if waits:
+        when = "when the decision is made. To decide, answer the mail that asks, or use its link."
+    else:
+        when = "as soon as what is under way is done."
+    return f"Your message is kept\n\nThe agent takes it up {when}"
+
+
+def everything_stopped(by: str) -> str:
+    """A message that came while everything is stopped."""
+    return f"Your message is kept\n\nEverything is stopped by {by}. It starts after resume."
+
+
+def headline_and_rest(text: str) -> tuple[str, str]:
+    """A notice as it stands in a mail: its first line, and what follows."""
+    headline, _, rest = text.partition("\n")
+    return headline, rest.strip()

@@ -1,0 +1,159 @@
+"""Is a mail a task, and does a conversation by mail go on as one?"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, EVE, Post, addresses, body
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def said_by_people(post: Post, words: str) -> list[str]:
+    thread = await post.thread(words)
+    return [m["text"] for m in thread["messages"] if m["role"] == "user"]
+
+
+async def test_a_mail_begins_a_task_and_the_answer_comes_as_a_mail(post: Post) -> None:
+    sent = await post.sends(ADA, "[[say the report is ready]]", subject="October report")
+    answer = await post.gets(ADA, "the report is ready")
+    assert answer["Subject"] == "Re: October report"
+    assert answer["In-Reply-To"] == sent
+    assert answer["Auto-Submitted"] == "auto-replied"
+    assert addresses(answer, "From") == [AGENT]
+    assert answer.get_body(("html",)) is not None
+    assert (await post.thread("the report is ready"))["title"] == "October report"
+
+
+async def test_an_answer_continues_its_conversation_and_only_what_is_new_is_handed_on(post: Post) -> None:
+    await post.sends(ADA, "[[say first of two]]", subject="Twice")
+    first = await post.gets(ADA, "first of two")
+    await post.answers(ADA, first, "[[say second of two]]")
+    second = await post.gets(ADA, "second of two")
+    assert await said_by_people(post, "second of two") == ["[[say first of two]]", "[[say second of two]]"]
+    assert str(second["References"]).split()[0] == str(first["References"]).split()[0]
+    assert second["Subject"] == "Re: Twice"
+
+
+async def test_an_answer_without_its_token_is_known_by_the_mail_that_it_names(post: Post) -> None:
+    await post.sends(ADA, "[[say before the token was lost]]", subject="No token")
+    first = await post.gets(ADA, "before the token was lost")
+    await post.sends(ADA, "[[say after the token was lost]]", answers=first)
+    await post.gets(ADA, "after the token was lost")
+    assert len(await said_by_people(post, "after the token was lost")) == 2
+
+
+async def test_a_new_mail_with_an_old_subject_begins_a_conversation_of_its_own(post: Post) -> None:
+    await post.sends(ADA, "[[say one subject]]", subject="The same subject")
+    await post.gets(ADA, "one subject")
+    await post.sends(ADA, "[[say another begin]]", subject="Re: The same subject")
+    await post.gets(ADA, "another begin")
+    assert len(await said_by_people(post, "another begin")) == 1
+
+
+async def test_what_was_forwarded_reaches_the_agent(post: Post) -> None:
+    text = (
+        "[[say forwarded]] Please look at this.\n\n---------- Forwarded message ---------\n"
+        "From: Supplier <supplier@example.org>\nDate: Mon, Mar 2, 2026\nSubject: Late delivery\n"
+        f"To: <{ADA}>\n\nThe paper comes on Friday.\n"
+    )
+    await post.sends(ADA, text, subject="Fwd: Late delivery")
+    await post.gets(ADA, "forwarded")
+    (said,) = await said_by_people(post, "forwarded")
+    assert "The paper comes on Friday." in said
+
+
+async def test_files_come_with_their_mail(post: Post) -> None:
+    await post.sends(ADA, "[[say got the file]]", files=[("Rechnung März.pdf", b"%PDF")])
+    await post.gets(ADA, "got the file")
+    thread = await post.thread("got the file")
+    (attachment,) = thread["messages"][0]["attachments"]
+    assert attachment["filename"] == "Rechnung März.pdf"
+
+
+async def test_a_mail_that_comes_again_is_taken_once(post: Post) -> None:
+    for _ in range(2):
+        await post.sends(ADA, "[[say only once]]", subject="Once", message_id="<once@example.com>")
+    await post.gets(ADA, "only once")
+    await asyncio.sleep(0.3)
+    assert len([t for t in await post.threads() if t["title"] == "Once"]) == 1
+    assert len([m for m in post.mails(ADA) if "only once" in body(m)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("author", "more", "remark"),
+    [
+        (ADA, {"results": None}, "sender that is not verified"),
+        (ADA, {"results": "dmarc=fail"}, "sender that is not verified"),
+        (EVE, {}, "somebody who is not in [[people]]"),
+        (ADA, {"headers": [("Auto-Submitted", "auto-replied")]}, "written by no person: auto"),
+        (ADA, {"headers": [("List-Id", "<talk.example.com>")]}, "written by no person: list"),
+    ],
+)
+async def test_what_no_known_and_verified_person_wrote_begins_nothing_and_is_never_answered(
+    post: Post, author: str, more: dict[str, object], remark: str
+) -> None:
+    before, sent = len(await post.threads()), len(post.sink.mails)
+    await post.sends(author, "[[say never]]", **more)  # type: ignore[arg-type]
+    await post.remarks(remark)
+    await asyncio.sleep(0.2)
+    assert len(await post.threads()) == before
+    assert len(post.sink.mails) == sent
+
+
+async def test_mail_to_another_address_is_refused_at_the_door(post: Post) -> None:
+    with pytest.raises(Exception, match=r"5\.1\.1"):
+        await post.brings(b"Subject: x\r\n\r\nx\r\n", EVE, ["postmaster@bot.example"])
+
+
+async def test_everybody_known_on_a_mail_gets_its_answer_and_others_are_named(post: Post) -> None:
+    await post.sends(ADA, "[[say for all of us]]", cc=[BOB, "supplier@example.org"])
+    answer = await post.gets(ADA, "for all of us")
+    assert addresses(answer, "To") == [ADA]
+    assert addresses(answer, "Cc") == [BOB]
+    assert "Not sent to supplier@example.org" in body(answer).replace("`", "")
+    assert [m for m in post.sink.mails if "supplier@example.org" in m.recipients] == []
+
+
+async def test_who_was_on_the_mails_may_go_on_and_nobody_else(post: Post) -> None:
+    await post.sends(ADA, "[[say begun by Ada]]", cc=[CAY], subject="Shared")
+    answer = await post.gets(CAY, "begun by Ada")
+    await post.answers(CAY, answer, "[[say gone on by Cay]]", cc=[ADA])
+    await post.gets(ADA, "gone on by Cay")
+    assert len(await said_by_people(post, "gone on by Cay")) == 2
+    await post.answers("dan@example.com", answer, "[[say begun by Dan]]")
+    await post.gets("dan@example.com", "begun by Dan")
+    assert len(await said_by_people(post, "begun by Dan")) == 1
+
+
+async def test_what_is_written_while_a_run_works_is_kept_and_its_sender_is_told(post: Post) -> None:
+    await post.sends(ADA, "[[say ready for more]]", subject="Busy")
+    first = await post.gets(ADA, "ready for more")
+    await post.answers(ADA, first, "[[sleep 1.5]]")
+    await post.answers(ADA, first, "[[say after the nap]]")
+    await post.gets(ADA, "Your message is kept")
+    await post.gets(ADA, "after the nap")
+
+
+async def test_stop_stops(post: Post) -> None:
+    await post.sends(ADA, "[[say to be stopped soon]]", subject="Stop me")
+    first = await post.gets(ADA, "to be stopped soon")
+    await post.answers(ADA, first, "[[sleep 30]]")
+    await asyncio.sleep(0.3)
+    await post.answers(ADA, first, "Stop.")
+    await post.gets(ADA, "Stopped by Ada")
+
+
+async def test_a_result_from_elsewhere_comes_by_mail_and_can_be_answered(post: Post) -> None:
+    cay = await post.served.as_person("Cay")
+    made = (await cay.post("/api/threads", json={"text": "[[say made by API]]", "title": "By API"})).json()
+    told = await post.gets(CAY, "made by API")
+    assert told["Subject"] == "By API"
+    assert told["Auto-Submitted"] == "auto-generated"
+    await post.answers(CAY, told, "[[say answered by mail]]")
+    again = await post.gets(CAY, "answered by mail")
+    assert again["In-Reply-To"] is not None
+    thread = (await cay.get(f"/api/threads/{made['thread_id']}")).json()
+    assert "[[say answered by mail]]" in [m["text"] for m in thread["messages"]]

@@ -1,0 +1,173 @@
+"""Does a clear answer by mail decide, an unclear one never, and is everybody told what was understood?"""
+
+from __future__ import annotations
+
+import asyncio
+from email.message import EmailMessage
+
+import pytest
+
+from tests.fakes.runtime import ledger_calls
+from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, Post, addresses, body, expense, invoice
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def asks(
+    post: Post, note: str, author: str = ADA, words: str | None = None
+) -> tuple[str, EmailMessage]:
+    """A thread that waits for a decision, and the mail that asks for it."""
+    await post.sends(author, words or expense(note), subject=f"About {note}")
+    question = await post.asked(author, note)
+    return (await post.thread(note))["id"], question
+
+
+async def test_the_mail_that_asks_shows_everything_and_how_to_answer(post: Post) -> None:
+    _, question = await asks(post, "as asked")
+    assert question["Subject"] == "[Action] submit_expense: About as asked"
+    assert str(question["Reply-To"]).startswith("pizza+r-")
+    lines = body(question).splitlines()
+    assert lines[0] == "=== Please write your answer above this line ==="
+    begin, end = lines.index("[[ begin values ]]"), lines.index("[[ end values ]]")
+    assert {"amount: 12.5", "note: as asked"} <= set(lines[begin + 1 : end])
+    assert addresses(question, "To") == [ADA]
+    (sent,) = [m for m in post.sink.mails if str(question["Message-ID"]).encode() in m.content]
+    assert sent.sender.startswith("pizza+b-")
+
+
+async def test_approve_runs_what_was_shown_and_the_answer_says_what_was_understood(post: Post) -> None:
+    thread, question = await asks(post, "approved by mail")
+    await post.answers(ADA, question, "Approve")
+    action = await post.decided(thread, "approved")
+    assert (action["decided_by"], action["decided_via"]) == ("Ada", "email")
+    await post.gets(ADA, "Approved: ")
+    await post.gets(ADA, "Result:")
+    assert [c for c in ledger_calls(post.served.home) if c["args"].get("note") == "approved by mail"]
+
+
+async def test_reject_tells_the_agent_the_reason(post: Post) -> None:
+    thread, question = await asks(post, "rejected by mail")
+    await post.answers(ADA, question, "Reject: too expensive")
+    assert (await post.decided(thread, "rejected"))["reason"] == "too expensive"
+    assert "Reason: too expensive" in body(await post.gets(ADA, "Rejected: "))
+
+
+async def test_changed_values_keep_their_types(post: Post) -> None:
+    thread, question = await asks(post, "edited by mail")
+    values = body(question).partition("[[ begin values ]]\n")[2].partition("[[ end values ]]")[0]
+    changed = values.replace("amount: 12.5", "amount: 95")
+    await post.answers(ADA, question, f"[[ begin values ]]\n{changed}[[ end values ]]")
+    action = await post.decided(thread, "edited")
+    assert action["final_args"]["amount"] == 95
+    assert "amount: 95 (changed)" in body(await post.gets(ADA, "Approved with your changes"))
+
+
+@pytest.mark.parametrize(
+    "text", ["Approve?", "Tom will approve it tomorrow.", "approve, but only if it is cheap"]
+)
+async def test_what_is_not_clear_changes_nothing_is_kept_and_is_asked_about(post: Post, text: str) -> None:
+    thread, question = await asks(post, f"unclear {len(text)}")
+    await post.answers(ADA, question, text)
+    await post.gets(ADA, "Nothing was decided")
+    assert (await post.action(thread))["state"] == "pending"
+    assert text in [m["text"] for m in (await post.thread(f"unclear {len(text)}"))["messages"]]
+
+
+async def test_only_the_first_unclear_answer_in_an_hour_is_asked_about(post: Post) -> None:
+    thread, question = await asks(post, "unclear often")
+    for _ in range(3):
+        await post.answers(ADA, question, "Approve?")
+    await post.remarks("was asked about often enough")
+    asked_back = [
+        m for m in post.mails(ADA) if "Nothing was decided" in body(m) and "unclear often" in body(m)
+    ]
+    assert len(asked_back) <= 1
+    assert (await post.action(thread))["state"] == "pending"
+
+
+async def test_words_in_the_quoted_part_decide_nothing(post: Post) -> None:
+    thread, question = await asks(post, "only quoted")
+    await post.answers(ADA, question, "")
+    await asyncio.sleep(0.3)
+    assert (await post.action(thread))["state"] == "pending"
+
+
+async def test_the_approver_alone_is_asked_and_decides(post: Post) -> None:
+    await post.sends(ADA, invoice("for Bob"), subject="About for Bob")
+    question = await post.asked(BOB, "for Bob")
+    thread = (await post.thread("for Bob"))["id"]
+    told = await post.asked(ADA, "for Bob")
+    await post.answers(ADA, told, "Approve")
+    await post.gets(ADA, "not yours to decide")
+    assert (await post.action(thread))["state"] == "pending"
+    await post.answers(BOB, question, "Approve")
+    assert (await post.decided(thread, "approved"))["decided_by"] == "Bob"
+
+
+async def test_another_persons_answer_to_a_question_decides_nothing(post: Post) -> None:
+    thread, question = await asks(post, "not for Cay")
+    await post.answers(CAY, question, "Approve")
+    await post.remarks("answers a question that was put to somebody else")
+    assert (await post.action(thread))["state"] == "pending"
+
+
+async def test_a_forged_answer_decides_nothing(post: Post) -> None:
+    thread, question = await asks(post, "forged")
+    await post.answers(ADA, question, "Approve", results="dmarc=fail")
+    await post.remarks("sender that is not verified")
+    assert (await post.action(thread))["state"] == "pending"
+
+
+async def test_the_same_mail_twice_decides_and_answers_once(post: Post) -> None:
+    thread, question = await asks(post, "replayed")
+    for _ in range(2):
+        await post.answers(ADA, question, "Approve", message_id="<replayed@example.com>")
+    await post.decided(thread, "approved")
+    await post.gets(ADA, "Result:")
+    await asyncio.sleep(0.3)
+    confirmed = [m for m in post.mails(ADA) if m["In-Reply-To"] == "<replayed@example.com>"]
+    assert len([m for m in confirmed if "Approved: " in body(m)]) == 1
+
+
+async def test_a_late_answer_is_told_and_changes_nothing(post: Post) -> None:
+    thread, question = await asks(post, "decided elsewhere")
+    action = await post.action(thread)
+    await post.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
+    await post.gets(ADA, "Rejected by Ada")
+    await post.answers(ADA, question, "Approve")
+    await post.gets(ADA, "Already rejected")
+    assert (await post.action(thread))["state"] == "rejected"
+
+
+async def test_a_question_to_an_answered_action_goes_on_with_the_conversation(post: Post) -> None:
+    thread, question = await asks(post, "talk after it")
+    await post.answers(ADA, question, "Approve")
+    await post.decided(thread, "approved")
+    await post.gets(ADA, "Result:")
+    await post.answers(ADA, question, "[[say a later word]]")
+    await post.gets(ADA, "a later word")
+
+
+async def test_an_answer_to_two_questions_at_once_decides_neither(post: Post) -> None:
+    one, first = await asks(post, "first of both")
+    other, second = await asks(post, "second of both")
+    raw = (
+        f"Authentication-Results: mx.bot.example; dmarc=pass header.from=example.com\r\nFrom: {ADA}\r\n"
+        f"To: {first['Reply-To']}, {second['Reply-To']}\r\nSubject: Re: both\r\n"
+        "Message-ID: <both@example.com>\r\n\r\nApprove\r\n"
+    )
+    await post.brings(raw.encode(), ADA, [str(first["Reply-To"]), str(second["Reply-To"])])
+    await post.gets(ADA, "several questions at once")
+    assert (await post.action(one))["state"] == (await post.action(other))["state"] == "pending"
+
+
+async def test_stop_as_an_answer_to_a_question_withdraws_it(post: Post) -> None:
+    thread, question = await asks(post, "to be withdrawn")
+    await post.answers(ADA, question, "stop")
+    await post.decided(thread, "withdrawn")
+
+
+async def test_an_answer_without_its_token_decides_by_the_mail_that_it_names(post: Post) -> None:
+    thread, question = await asks(post, "by reference")
+    await post.sends(ADA, "Approve", to=AGENT, answers=question)
+    await post.decided(thread, "approved")
