@@ -46,8 +46,9 @@ imports: $(STAMP)
 bench: $(STAMP) ## benchmarks, as tables with ratios
 	$(BIN)/python -m tests.bench
 
-lab: $(STAMP) ## the long form of the kill -9 lab (minutes); tests run a short form
+lab: $(STAMP) ## the long forms of the kill -9 lab and of the mail fuzzer (minutes); tests run short ones
 	$(BIN)/python -m tests.lab.kill --rounds 60
+	$(BIN)/python -m tests.lab.fuzz_mail
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .demo
