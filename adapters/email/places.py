@@ -55,14 +55,15 @@ class OwnAddress:
     def token_of(self, address: str, tag: Tag) -> str | None:
         """The token in an address of ours; None in any other."""
         local, _, domain = self.address.rpartition("@")
-        pattern = rf"{re.escape(local)}\+{tag}-([a-z0-9]{{{_TOKEN_LENGTH}}})@{re.escape(domain)}"
+        pattern = rf"{re.escape(local)}\+{tag}-([a-z0-9]{{20,64}})@{re.escape(domain)}"
         found = re.fullmatch(pattern, address, re.IGNORECASE | re.ASCII)
         return found[1].lower() if found is not None else None
 
     def is_ours(self, address: str) -> bool:
-        """Whether mail to `address` is for us."""
-        tokens = (self.token_of(address, "r"), self.token_of(address, "b"))
-        return address.lower() == self.address or any(tokens)
+        """Whether mail to `address` is for us, whatever stands behind a plus sign."""
+        local, _, domain = address.lower().rpartition("@")
+        own_local, _, own_domain = self.address.rpartition("@")
+        return domain == own_domain and (local == own_local or local.startswith(f"{own_local}+"))
 
 
 def new_token() -> str:
