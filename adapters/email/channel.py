@@ -89,8 +89,9 @@ class EmailChannel:
             f"mail to {box} cannot be delivered: {why}" for box, why in self.mailboxes.unreachable.items()
         ]
         if self._parts is not None:
-            counts = {**self._parts.answering.left_alone, **self._parts.refused}
-            said += [f"mail that {why}: {count}" for why, count in sorted(counts.items())]
+            left_alone, refused = self._parts.answering.left_alone, self._parts.refused
+            said += [f"mail that {why}: {count}" for why, count in sorted(left_alone.items())]
+            said += [f"refused at the door for its {why}: {count}" for why, count in sorted(refused.items())]
             said += [f"as many mails an hour as allowed: {box}" for box in self._parts.cap.reached()]
         return said
 

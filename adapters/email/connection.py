@@ -81,6 +81,12 @@ class ImapConnection:
         """Watch `folder`; raises Declined when there is none."""
         return await self._call(lambda: self._select(folder))
 
+    async def capabilities(self) -> frozenset[str]:
+        """What the server can do, upper case; of a logged-in connection (RFC 3501 §6.1.1)."""
+        return await self._call(
+            lambda: frozenset(name.decode("ascii", "replace").upper() for name in self._open.capabilities())
+        )
+
     async def search(self, criteria: Sequence[str | date]) -> list[int]:
         """The UIDs that `criteria` find."""
         return await self._call(lambda: list(self._open.search(list(criteria))))

@@ -114,7 +114,7 @@ class MailDoor:
                 self._session, settings.host, settings.port, backlog=_BACKLOG
             )
         except OSError as error:
-            why = _why(error, settings.host, settings.port)
+            why = why_closed(error, settings.host, settings.port)
             logger.error("the door for mail stays closed: %s", why)
             self._becomes("down", why)
             return False
@@ -175,7 +175,8 @@ async def _ended(sessions: list[Session]) -> None:
         session.cut_off()
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def why_closed(error: OSError, host: str, port: int) -> str:
+    """Why nobody can listen there, in words for the operator."""
     if error.errno == errno.EADDRINUSE:
         return f"port {port} on {host} is in use by another program"
     if error.errno == errno.EACCES:

@@ -25,7 +25,7 @@ from .connection import ImapConnection
 from .failures import Declined, NotLetIn, Unreachable
 from .intake import Intake, KeyValue, NotTaken, Place, Take
 from .letters import Envelope
-from .oauth import token_source
+from .oauth import TokenSource, token_source
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class ImapDoor:
         """One connection from its beginning to the error that ends it."""
         connection = await ImapConnection.open(self._settings, self._timing.silence)
         try:
-            await self._log_in(connection)
+            await log_in(connection, self._settings, self._tokens)
             folder = await connection.select(self._settings.folder)
             intake = await Intake.begin(
                 connection, folder, self._place, self._counted, self._settings.move_to
@@ -119,16 +119,6 @@ class ImapDoor:
             await self._watch(connection, intake)
         finally:
             await connection.close()
-
-    async def _log_in(self, connection: ImapConnection) -> None:
-        if self._tokens is None:
-            password = self._settings.password
-            await connection.login(password=password.get_secret_value() if password else "")
-            return
-        try:
-            await connection.login(token=await self._tokens.token())
-        except NotLetIn:  # perhaps the token was revoked before its time
-            await connection.login(token=await self._tokens.token(fresh=True))
 
     async def _watch(self, connection: ImapConnection, intake: Intake) -> None:
         failures = 0
@@ -159,6 +149,18 @@ class ImapDoor:
         if detail is not None:
             logger.warning("mailbox %s: %s", self._place.key, detail)
         self._becomes(state, detail)
+
+
+async def log_in(connection: ImapConnection, settings: ImapTable, tokens: TokenSource | None) -> None:
+    """Log in with a token of `tokens`, or without those with the password; raises NotLetIn, Unreachable."""
+    if tokens is None:
+        password = settings.password
+        await connection.login(password=password.get_secret_value() if password else "")
+        return
+    try:
+        await connection.login(token=await tokens.token())
+    except NotLetIn:  # perhaps the token was revoked before its time
+        await connection.login(token=await tokens.token(fresh=True))
 
 
 def back_off_seconds(failures: int, first: float, longest: float) -> float:

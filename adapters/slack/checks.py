@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pizzabot.errors import DeliveryFailed
@@ -16,7 +17,7 @@ from .identity import NEEDED, Identity
 Found = tuple[str, str, str]
 
 
-async def check(settings: Settings) -> Sequence[Found]:
+async def check(settings: Settings, _folder: Path) -> Sequence[Found]:
     """Whether the tokens are valid, have their scopes and open a socket, and whether it knows the people."""
     import aiohttp
     from slack_sdk.web.async_client import AsyncWebClient

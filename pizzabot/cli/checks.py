@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Level = Literal["ok", "warning", "error"]
 
 CHECKS_GROUP = "pizzabot.checks"
+TRIALS_GROUP = "pizzabot.trials"
 MODEL_SECONDS = 30.0
 _POSTGRES_SECONDS = 10
 _LITTLE_BYTES, _TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
@@ -90,13 +91,22 @@ def channels(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
 
 
-async def services(settings: Settings) -> list[Finding]:
+async def services(home: Home, settings: Settings) -> list[Finding]:
     """Whether the services that channels talk to let us in; each channel asks its own."""
     found: list[Finding] = []
     for entry in entry_points(group=CHECKS_GROUP):
-        for level, text, cure in await entry.load()(settings):
+        for level, text, cure in await entry.load()(settings, home.path):
             found.append(Finding(level, entry.name, text, cure))
     return found
+
+
+async def trials(home: Home, settings: Settings, tell: Callable[[str], None]) -> list[Finding]:
+    """Whether what a channel sends comes back to it; `tell` hears how far that is."""
+    found: list[Finding] = []
+    for entry in entry_points(group=TRIALS_GROUP):
+        for level, text, cure in await entry.load()(settings, home.path, tell):
+            found.append(Finding(level, entry.name, text, cure))
+    return found or [Finding("ok", "send", "no channel that is on can send to itself")]
 
 
 def files(home: Home, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import typer
 
 from pizzabot.cli import checks
 from pizzabot.cli.checks import Finding
-from pizzabot.cli.failures import FAILED
+from pizzabot.cli.failures import FAILED, tell
 from pizzabot.cli.output import JsonOption, print_json
 from pizzabot.cli.place import HomeOption, home_of
 from pizzabot.home import Home
@@ -29,13 +29,18 @@ _SERVERS_SECONDS = 35.0
 def doctor(
     json: JsonOption = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask neither Slack, nor the model, nor MCP servers.")
+        bool, typer.Option("--offline", help="Ask neither Slack, mail servers, the model, nor MCP servers.")
+    ] = False,
+    send: Annotated[
+        bool, typer.Option("--send", help="Also send a mail to our own address and see it come back.")
     ] = False,
     home: HomeOption = None,
 ) -> int:
-    """Check settings, home, database, Slack, model, MCP servers, skills, server and disk."""
+    """Check settings, home, database, Slack, email, model, MCP servers, skills, server and disk."""
+    if offline and send:
+        raise typer.BadParameter("give either --offline or --send")
     logging.getLogger().addHandler(logging.NullHandler())  # what fails is a line below, not a log
-    found = list(examined(home_of(home), os.environ, offline=offline))
+    found = list(examined(home_of(home), os.environ, offline=offline, send=send))
     if json:
         healthy = not any(finding.level == "error" for finding in found)
         print_json({"ok": healthy, "checks": [asdict(finding) for finding in found]})
@@ -50,7 +55,9 @@ def _line(finding: Finding) -> str:
     return f"{finding.level:<8} {finding.what:<9} {visible(finding.text)}{cure}"
 
 
-def examined(home: Home, environ: Mapping[str, str], *, offline: bool) -> Iterator[Finding]:
+def examined(
+    home: Home, environ: Mapping[str, str], *, offline: bool, send: bool = False
+) -> Iterator[Finding]:
     """Every finding, with no secret in it."""
     if not home.path.is_dir():
         yield Finding("error", "home", f"there is no folder {home.path}", "make it with `pizzabot init`")
@@ -65,7 +72,7 @@ def examined(home: Home, environ: Mapping[str, str], *, offline: bool) -> Iterat
     from pizzabot.wiring import secrets_of
 
     redaction = Redaction(secrets_of(settings, home, environ))
-    for finding in _of_settings(home, settings, environ, offline=offline):
+    for finding in _of_settings(home, settings, environ, offline=offline, send=send):
         yield Finding(finding.level, finding.what, redaction.redacted(finding.text), finding.cure)
 
 
@@ -76,18 +83,22 @@ def _with_env_file(home: Home, environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _of_settings(
-    home: Home, settings: Settings, environ: Mapping[str, str], *, offline: bool
+    home: Home, settings: Settings, environ: Mapping[str, str], *, offline: bool, send: bool
 ) -> Iterator[Finding]:
     yield from checks.channels(settings)
     yield from checks.databases(home, settings)
     if not offline:
-        yield from asyncio.run(checks.services(settings))
+        yield from asyncio.run(checks.services(home, settings))
+        if send:
+            yield from asyncio.run(checks.trials(home, settings, tell))
         yield asyncio.run(checks.model(settings, environ))
         yield from asyncio.run(_connected(home, environ))
     else:
         yield from checks.files(home, environ)
         yield Finding(
-            "ok", "services", "Slack, the model and MCP servers were not asked, because of --offline"
+            "ok",
+            "services",
+            "Slack, mail servers, the model and MCP servers were not asked, because of --offline",
         )
     yield checks.running(home, environ)
 

@@ -55,8 +55,8 @@ class SmtpSink:
 
     `users` are names with passwords, or with access tokens for XOAUTH2; with any, a client has to log in.
     `certificate` and key turn on STARTTLS, and TLS from the first byte with `tls`. `faults` are used up
-    one by one, in order, each when its step is reached. `commands` are the verbs as they came, each with its
-    connection's number.
+    one by one, in order, each when its step is reached. `deliver` is handed each mail, before it is
+    acknowledged. `commands` are the verbs as they came, each with its connection's number.
     """
 
     users: dict[str, str] = field(default_factory=dict)
@@ -70,6 +70,7 @@ class SmtpSink:
     commands: list[tuple[int, str]] = field(default_factory=list)
     connections: int = 0
     port: int = 0
+    deliver: Callable[[Mail], None] = lambda mail: None
     _server: asyncio.Server | None = None
     _open: set[_Dialogue] = field(default_factory=set)
 
@@ -259,16 +260,16 @@ class _Hooks:
         found = self._sink.faults[0] if self._sink.faults else None
         if found is None or found.step != "content" or found.cut or not found.reply:
             data = session.auth_data
-            self._sink.mails.append(
-                Mail(
-                    envelope.mail_from or "",
-                    tuple(envelope.rcpt_tos),
-                    content,
-                    tuple(envelope.mail_options),
-                    session.ssl is not None or self._sink.tls,
-                    data.login.decode() if data is not None else None,
-                )
+            mail = Mail(
+                envelope.mail_from or "",
+                tuple(envelope.rcpt_tos),
+                content,
+                tuple(envelope.mail_options),
+                session.ssl is not None or self._sink.tls,
+                data.login.decode() if data is not None else None,
             )
+            self._sink.mails.append(mail)
+            self._sink.deliver(mail)
         return await server.fault("content") or "250 2.0.0 queued"
 
 

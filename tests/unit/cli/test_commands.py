@@ -218,6 +218,17 @@ def test_doctor_names_what_does_not_work(capsys: pytest.CaptureFixture[str], tmp
     assert all(" -> " in line for line in lines if not line.startswith("ok"))
 
 
+def test_doctor_tries_out_sending_when_it_is_told_to(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "pizzabot.toml").write_text('model = "demo:offline"')
+    assert main(["doctor", "--send"]) == 0
+    assert "no channel that is on can send to itself" in capsys.readouterr().out
+    assert main(["doctor", "--send", "--offline"]) == 2
+    assert "--offline or --send" in capsys.readouterr().err
+
+
 def test_doctor_keeps_the_password_of_a_database_to_itself(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
