@@ -49,8 +49,12 @@ def serve(host: HostOption = None, port: PortOption = None, home: HomeOption = N
     run_server(home_of(home), host, port, greeting)
 
 
-def run_server(home: Home, host: str | None, port: int | None, greeting: Greeting) -> None:
+def run_server(
+    home: Home, host: str | None, port: int | None, greeting: Greeting, more: Mapping[str, str] | None = None
+) -> None:
     """Own the home, serve until a signal comes, and close cleanly; `greeting` are more lines at the start.
+
+    `more` are settings as variables, over the environment.
 
     Raises:
         ConfigError: something that is configured is wrong.
@@ -59,7 +63,7 @@ def run_server(home: Home, host: str | None, port: int | None, greeting: Greetin
     os.umask(0o077)
     home.prepare()
     with home.lock():
-        environ = serving_environment(home.path, os.environ, host, port)
+        environ = serving_environment(home.path, {**os.environ, **(more or {})}, host, port)
         settings = _configured(home, environ)
         with contextlib.suppress(FileNotFoundError):
             address_file(home).unlink()  # of a server that was killed

@@ -14,6 +14,10 @@ TRY = [
     "How much did I spend?",
 ]
 
+# Domains of nobody (RFC 2606 §2); the second one is what the mail server of the first would call itself.
+ADDRESS, PERSON, AUTHSERV = "pizza@demo.example", "you@demo.example", "mx.demo.example"
+MAIL = "mail"  # the folder of the home where outgoing mail ends
+
 _SETTINGS = """\
 # For trying Pizza Bot offline: a planner stands in for the language model, nothing leaves this machine.
 model = "demo:offline"
@@ -21,9 +25,23 @@ model = "demo:offline"
 [[people]]
 name = {owner}
 role = "owner"
+emails = ["{person}"]
 
 [web]
 port = 8642
+
+# Mail comes in through a door on this machine; what goes out becomes files in the folder mail beside this.
+[email]
+address = "{address}"
+trusted_authserv_ids = ["{authserv}"]
+
+[email.listen]
+port = 8025
+
+[email.smtp]
+host = "127.0.0.1"
+port = 8026
+security = "none"
 """
 
 
@@ -37,9 +55,13 @@ def write_demo_home(path: Path, python: str, owner: str = "Ada") -> None:
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     # JSON strings are TOML strings as long as they stay ASCII.
-    _write_new(path / "pizzabot.toml", _SETTINGS.format(owner=json.dumps(owner)))
+    _write_new(path / "pizzabot.toml", _settings(owner))
     _write_new(path / ".mcp.json", json.dumps(_servers(path, python), indent=2) + "\n")
     _write_new(path / "expenses.csv", _starter_book(datetime.now(UTC).date()))
+
+
+def _settings(owner: str) -> str:
+    return _SETTINGS.format(owner=json.dumps(owner), person=PERSON, address=ADDRESS, authserv=AUTHSERV)
 
 
 def _write_new(path: Path, text: str) -> None:

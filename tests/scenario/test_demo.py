@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +29,28 @@ FILE_TAXI = "Please file an expense of 42.50 EUR for a taxi to the airport, tagg
 PROGRAM = (sys.executable, "-m", "pizzabot")
 
 
-def environment() -> dict[str, str]:
-    """This process's, without anything that steers another home."""
+def environment(home: Path) -> dict[str, str]:
+    """This process's, without anything that steers another home, and with ports for mail that are its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PIZZABOT_")}
-    return kept | {"PYTHONUNBUFFERED": "1"}
+    return kept | {"PYTHONUNBUFFERED": "1"} | mail_ports(home)
 
 
-def start(home: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
+@functools.cache
+def mail_ports(home: Path) -> dict[str, str]:
+    """The settings of two ports that are free now."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [str(probe.getsockname()[1]) for probe in (one, other)]
+    return {"PIZZABOT_EMAIL__LISTEN__PORT": ports[0], "PIZZABOT_EMAIL__SMTP__PORT": ports[1]}
+
+
+def start(home: Path, *words: str, **environ: str) -> tuple[subprocess.Popen[str], str]:
     """A server that said that it is ready, and that line."""
     process = subprocess.Popen(
         [*PROGRAM, *words, "--home", str(home), "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=environment(home) | environ,
         start_new_session=True,
     )
     assert process.stdout is not None
@@ -77,7 +89,12 @@ class Demo:
     def __call__(self, *words: str, before: tuple[str, ...] = ()) -> Done:
         command = [*PROGRAM, *(before or ("--home", str(self.home))), *words]
         done = subprocess.run(
-            command, capture_output=True, text=True, env=environment(), timeout=WORK_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            env=environment(self.home),
+            timeout=WORK_SECONDS,
+            check=False,
         )
         assert "Traceback" not in done.stderr
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
@@ -97,6 +114,30 @@ class Demo:
         assert action is not None
         assert "waiting for approval: mcp:expenses:add_expense" in asked.err
         return thread[1], action[1]
+
+    def mails(self, *words: str) -> Done:
+        """Send a mail as the person of the demo."""
+        command = [sys.executable, "-m", "pizzabot.demo.send", "--home", str(self.home), *words]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=environment(self.home),
+            timeout=WORK_SECONDS,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def mail(self, words: str, name: str = "") -> Path:
+        """The newest mail that the demo sent with these words in its text, and that in its file's name."""
+        deadline = time.monotonic() + WORK_SECONDS
+        while True:
+            files = sorted((self.home / "mail").glob("*.eml"), reverse=True)
+            found = next((file for file in files if name in file.name and words in plain(file)), None)
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, [file.name for file in files]
+            time.sleep(0.1)
 
     def thread(self, thread: str) -> dict[str, Any]:
         """The thread as the API shows it."""
@@ -132,6 +173,12 @@ class Demo:
         return "\n".join(said)
 
 
+def plain(file: Path) -> str:
+    part = message_from_bytes(file.read_bytes(), policy=default).get_body(("plain",))
+    assert part is not None
+    return str(part.get_content())
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     home = tmp_path_factory.mktemp("demo") / "home"
@@ -145,6 +192,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         code, out, err = close(process)
     assert code == 0, err
     assert "inbox action" in out
+    assert re.search(r"-m pizzabot\.demo\.send --home \S+ 'Please file", out)
+    assert re.search(
+        r"^mail to you@demo\.example: \[Action\] add_expense: .* -> .*/mail/\d{4}-\S+\.eml$", out, re.M
+    )
     assert str(home / "expenses.csv") in out
     assert not (home / ".address").exists()
 
@@ -270,7 +321,7 @@ def test_waiting_no_longer_than_said(demo: Demo) -> None:
 def test_ctrl_c_leaves_the_run_going(demo: Demo) -> None:
     command = [*PROGRAM, "--home", str(demo.home), "ask", FILE_TAXI + " and show my expenses"]
     asking = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(demo.home)
     )
     assert asking.stderr is not None
     thread = asking.stderr.readline().split()[1]
@@ -291,6 +342,38 @@ def test_files_and_stdin_are_sent_along(demo: Demo, tmp_path: Path) -> None:
     assert asked.code == 0
     thread = asked.err.split()[1]
     assert "+ receipt ü.txt (10 bytes)" in demo("show", thread).out
+
+
+def test_an_expense_is_filed_and_changed_by_mail(demo: Demo) -> None:
+    sent = demo.mails("--subject", "Taxi by mail", FILE_TAXI.replace("airport", "harbour"))
+    assert sent.code == 0, sent.err
+    asked = demo.mail("taxi to the harbour", "-Action-add_expense-Taxi-by-mail")
+    wrong = demo.mails("--answer", str(asked), "--set", "colour=red")
+    assert (wrong.code, wrong.err) == (1, "not sent: the mail has no line that begins with colour:\n")
+    assert demo.mails("--answer", str(asked), "--set", "amount=41.25").code == 0
+    assert "amount: 41.25 (changed)" in plain(demo.mail("Approved with your changes"))
+    demo.mail("Filed as expense", "-Re-Taxi-by-mail")
+    assert ",41.25,EUR,taxi to the harbour,travel," in demo.book[-1]
+
+
+def test_a_demo_whose_port_is_taken_runs_without_mail(demo: Demo, tmp_path: Path) -> None:
+    other = Demo(tmp_path / "home")
+    process, _ = start(other.home, "demo", **mail_ports(demo.home))
+    try:
+        assert "email: off" in other("status").out
+    finally:
+        code, out, err = close(process)
+    assert code == 0, err
+    port = mail_ports(demo.home)["PIZZABOT_EMAIL__LISTEN__PORT"]
+    assert f"This time without mail: port {port} cannot be used (Address already in use" in out
+    assert "demo.send" not in out
+
+
+def test_a_mail_that_nobody_takes_is_told_in_one_line(demo: Demo, tmp_path: Path) -> None:
+    sent = demo.mails("--port", mail_ports(tmp_path)["PIZZABOT_EMAIL__LISTEN__PORT"], "Hello")
+    assert sent.code == 1
+    assert sent.err.startswith("not sent: the door for mail does not answer; is the demo on?")
+    assert len(sent.err.splitlines()) == 1
 
 
 def test_the_house_shows_itself(demo: Demo) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from pizzabot.cli import main
 from pizzabot.cli.client import Api
-from pizzabot.cli.demo import try_lines
+from pizzabot.cli.demo import mail_lines, try_lines
 from pizzabot.cli.house import status_lines
 from pizzabot.cli.inbox import thread_lines
 from pizzabot.cli.output import column_widths, print_table
@@ -190,7 +190,10 @@ def test_skills_check_says_what_is_wrong_where(capsys: pytest.CaptureFixture[str
     assert main(["skills", "check", str(tmp_path / "nowhere")]) == 1
 
 
-def test_doctor_on_a_new_home(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_doctor_on_a_new_home(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")  # its outgoing server runs with the demo alone
     assert main(["doctor"]) == 1
     assert "pizzabot init" in capsys.readouterr().out
     write_demo_home(tmp_path / "home", sys.executable)
@@ -203,7 +206,10 @@ def test_doctor_on_a_new_home(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert ("server", "warning") in told
 
 
-def test_doctor_names_what_does_not_work(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_doctor_names_what_does_not_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")
     home = tmp_path / "home"
     write_demo_home(home, "/no/such/python")
     home.chmod(0o755)
@@ -328,6 +334,10 @@ def test_the_demo_names_commands_for_its_home() -> None:
     assert any(line.startswith("  ") and "--home 'my demo' ask " in line for line in lines)
     assert any("/x/expenses.csv" in line for line in lines)
     assert any(line.endswith("http://127.0.0.1:1/login?code=once") for line in lines)
+    assert any(
+        "demo.send --home 'my demo' --port 25 " in line for line in mail_lines("my demo", Path("/x"), 25)
+    )
+    assert not any("--port" in line for line in mail_lines("my demo", Path("/x"), None))
 
 
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:

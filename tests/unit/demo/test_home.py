@@ -33,8 +33,14 @@ def test_a_demo_home_is_written(tmp_path: Path) -> None:
     settings = tomllib.loads((home / "pizzabot.toml").read_text(encoding="utf-8"))
     assert settings == {
         "model": "demo:offline",
-        "people": [{"name": 'Zoë "Z" O\'Hara', "role": "owner"}],
+        "people": [{"name": 'Zoë "Z" O\'Hara', "role": "owner", "emails": ["you@demo.example"]}],
         "web": {"port": 8642},
+        "email": {
+            "address": "pizza@demo.example",
+            "trusted_authserv_ids": ["mx.demo.example"],
+            "listen": {"port": 8025},
+            "smtp": {"host": "127.0.0.1", "port": 8026, "security": "none"},
+        },
     }
     servers = json.loads((home / ".mcp.json").read_text())["mcpServers"]
     assert servers == {
