@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 import smtplib
 import socket
-import ssl
 import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from pizzabot.errors import DeliveryFailed, DeliveryUnknown, PizzaBotError
+from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown, PizzaBotError
 from pizzabot.settings.tables import SmtpTable
 from pizzabot.text import visible
 
 from .smtp_replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, why
+from .tls import verified_context
 
 # The outbox allows 60 s for a delivery: these stay below together, unless a server dawdles at each step.
 COMMAND_SECONDS = 15.0
@@ -54,6 +54,8 @@ class Connection:
         self.opened_at = self.used_at = time.monotonic()
         try:
             self._client = _connected(settings)
+        except ConfigError as error:
+            raise Away(str(error)) from error
         except (smtplib.SMTPException, OSError, ValueError) as error:
             raise Away(why(error)) from error
         try:
@@ -240,7 +242,7 @@ def _connected(settings: SmtpTable) -> smtplib.SMTP:
     client: smtplib.SMTP
     if settings.security == "tls":
         client = smtplib.SMTP_SSL(
-            host, port, "localhost", timeout=COMMAND_SECONDS, context=ssl.create_default_context()
+            host, port, "localhost", timeout=COMMAND_SECONDS, context=verified_context(settings.ca_file)
         )
     else:
         client = smtplib.SMTP(host, port, "localhost", timeout=COMMAND_SECONDS)
@@ -251,7 +253,7 @@ def _connected(settings: SmtpTable) -> smtplib.SMTP:
         name = _literal(client.sock.getsockname()[0])
         _greet(client, name)
         if settings.security == "starttls":
-            client.starttls(context=ssl.create_default_context())
+            client.starttls(context=verified_context(settings.ca_file))
             _greet(client, name)
     except BaseException:
         client.close()

@@ -325,6 +325,18 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert sink.mails == []
 
 
+@pytest.mark.parametrize("security", ["tls", "starttls"])
+async def test_an_authority_of_ones_own_vouches(certificate: tuple[Path, Path], security: str) -> None:
+    ca_file = str(certificate[0])
+    with SmtpSink(certificate=certificate, tls=security == "tls") as sink:
+        async with sending(sink, security=security, host="localhost", ca_file=ca_file) as sender:
+            await sender.send(US, ADA, MAIL)
+        async with sending(sink, security=security, host="localhost", ca_file="/none.pem") as sender:
+            with pytest.raises(Away, match=r"none\.pem: cannot be read as certificates"):
+                await sender.send(US, ADA, MAIL)
+    assert len(sink.mails) == 1
+
+
 async def test_a_certificate_of_another_host_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
