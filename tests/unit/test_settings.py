@@ -16,6 +16,8 @@ from pydantic import BaseModel
 
 from pizzabot.people import Notify
 from pizzabot.settings import Settings, SettingsError, default_toml, load_environment, load_settings
+from pizzabot.settings.later import not_acted_on
+from pizzabot.settings.tables import EmailTable
 from pizzabot.settings.values import is_loopback, parse_duration, system_zone
 
 NOTHING: dict[str, str] = {"TZ": "UTC"}
@@ -745,3 +747,10 @@ def test_not_loopback(host: str) -> None:
 
 def test_the_documented_file_is_toml() -> None:
     assert tomllib.loads(CONTRACT)
+
+
+def test_a_cap_that_this_version_does_not_know_how_to_keep_is_said() -> None:
+    caps = EmailTable.model_validate({"caps": {"per_unverified_address_day": 1}})
+    (line,) = not_acted_on(Settings(email=caps), {"email"})
+    assert line.startswith("email.caps.per_unverified_address_day: not acted on yet")
+    assert not_acted_on(Settings(email=EmailTable()), {"email"}) == []
