@@ -385,7 +385,9 @@ def test_the_house_shows_itself(demo: Demo) -> None:
     assert demo("audit", "--verify").out.startswith("The audit is whole: ")
     assert "demo (offline, not a real model)" in demo("usage").out
     assert json.loads(demo("status", "--json").out)["stopped"] is False
-    assert demo("doctor").code == 0
+    checked = demo("doctor")
+    assert checked.code == 0, checked.out
+    assert "takes mail for pizza@demo.example" in checked.out
     assert demo("inbox", before=("--home", "/nowhere")).code == 3
 
 
