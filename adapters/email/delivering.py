@@ -215,7 +215,7 @@ class Delivering:
         self, item: OutboundItem, heads: Heads, talk: Talk
     ) -> tuple[bytes, tuple[Verdict, ...]]:
         """The mail, and what may be decided by answering it."""
-        page = f"{self._doors.settings.web.public_url}/threads/{item.thread_id}"
+        page = f"{self._doors.url()}/threads/{item.thread_id}"
         match item.kind:
             case "answer":
                 said = item.text + _left_out(talk)
@@ -229,7 +229,7 @@ class Delivering:
     async def _about(
         self, item: OutboundItem, action: Action, heads: Heads
     ) -> tuple[bytes, tuple[Verdict, ...]]:
-        page = f"{self._doors.settings.web.public_url}/actions/{action.id}"
+        page = f"{self._doors.url()}/actions/{action.id}"
         if action.state is not ActionState.PENDING:
             return compose.confirmation(heads, action, title=item.thread_title, page=page), ()
         people = self._doors.people
