@@ -25,6 +25,11 @@ class HourlyCap:
         taken.append(now)
         return True
 
+    def give_back(self, name: str) -> None:
+        """What was counted last did not happen."""
+        if self._taken[name]:
+            self._taken[name].pop()
+
     def reached(self) -> list[str]:
         """Whose cap is reached now."""
         since = self._now() - _HOUR

@@ -105,7 +105,7 @@ class EmailChannel:
             "reply/",
             "sent/",
             "mail/",
-            "again/",
+            "given/",
             "told/",
             "deciding/",
             "questions/",

@@ -19,7 +19,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from pizzabot.doors import Doors
-from pizzabot.errors import DeliveryFailed
+from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.messages import Action, ActionState, OutboundItem, Receipt, Verdict
 
 from . import compose, words
@@ -28,14 +28,15 @@ from .dkim import SigningKey, sign
 from .heads import Heads, reply_subject, request_subject
 from .letters import Mailbox
 from .mailboxes import Mailboxes
-from .places import VIA, OwnAddress, Place, hashed, new_token, place_at
+from .places import VIA, OwnAddress, Place, new_token, place_at
 from .sending import Sender
 from .smtp_replies import NoSuchRecipient
-from .talks import Asked, Talk, Talks, bounce_key, mail_key, reply_key, told_key, written
+from .talks import Asked, Talk, Talks, bounce_key, given_key, mail_key, reply_key, told_key, written
 
 logger = logging.getLogger(__name__)
 
 _RETRY_AT_CAP_SECONDS = 300.0
+_TRIES_OF_UNKNOWN = 2
 
 
 class Delivering:
@@ -61,18 +62,17 @@ class Delivering:
     async def find(self, item: OutboundItem) -> Receipt | None:
         """A mail that its server has taken is noted in its conversation; others cannot be looked up.
 
-        Those are sent again, once: a second unknown outcome stays one.
+        Those are sent again, once: a second unknown outcome stays one. A try that ended before the server had
+        the whole mail does not count.
 
-        Raises DeliveryFailed when it was sent again already.
+        Raises DeliveryFailed when its server was given it twice.
         """
         message_id = self._message_id(item)
         talk = await self._talks.get(place_at(item.address), item.thread_id)
         if message_id in talk.references:
             return Receipt(message_id)
-        key = f"again/{hashed(message_id)}"
-        if await self._doors.note(VIA, key) is not None:
+        if await self._given(message_id) >= _TRIES_OF_UNKNOWN:
             raise DeliveryFailed("was sent twice without an answer; it has probably arrived", retryable=False)
-        await self._doors.keep(VIA, {key: ""})
         return None
 
     async def deliver(self, item: OutboundItem) -> Receipt:
@@ -108,21 +108,38 @@ class Delivering:
         if item.action is not None:
             kept[told_key(item.external_id or message_id)] = json.dumps([item.action.state, item.key])
         await self._doors.keep(VIA, kept)
-        await self._send(asked, self._bounce_to(bounce), [*to, *cc], data)
+        await self._send(asked, message_id, self._bounce_to(bounce), [*to, *cc], data)
         await self._talks.change(place, item.thread_id, lambda talk: talk.said(message_id))
         return Receipt(item.external_id or message_id)
 
-    async def _send(self, asked: Asked, sender: str, recipients: Sequence[str], data: bytes) -> None:
+    async def _send(
+        self, asked: Asked, message_id: str, sender: str, recipients: Sequence[str], data: bytes
+    ) -> None:
+        given = await self._given(message_id)
+
+        async def count() -> None:
+            await self._doors.keep(VIA, {given_key(message_id): str(given + 1)})
+
         try:
             signed = sign(data, self._key) if self._key is not None else data
-            refused = await self._sender.send(sender, recipients, signed)
-        except NoSuchRecipient as error:
-            await self._mailboxes.bounced(asked, str(error))
+            refused = await self._sender.send(sender, recipients, signed, about_to_end=count)
+        except DeliveryUnknown:
+            raise
+        except DeliveryFailed as error:
+            if await self._given(message_id) > given:  # but not taken, which is certain
+                await self._doors.keep(VIA, {given_key(message_id): str(given)})
+            self._cap.give_back(asked.mailbox)
+            if isinstance(error, NoSuchRecipient):
+                await self._mailboxes.bounced(asked, str(error))
             raise
         for mailbox, why in refused.items():
             logger.warning("%s did not get a mail that others got: %s", mailbox, why)
             if isinstance(why, NoSuchRecipient):
                 await self._mailboxes.bounced(replace(asked, mailbox=mailbox), str(why))
+
+    async def _given(self, message_id: str) -> int:
+        """How often a server was given that mail and may have taken it."""
+        return int(await self._doors.note(VIA, given_key(message_id)) or 0)
 
     async def _is_news(self, item: OutboundItem) -> bool:
         """How a question ended is told to whom it was asked of, once, unless they decided it by mail.

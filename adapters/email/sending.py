@@ -1,13 +1,14 @@
 """How do mails go out? One after the other, over one connection that is kept while there is work for it.
 
-smtplib blocks, so it has a thread of its own; whatever waits for it can still be withdrawn.
+smtplib blocks, so it has a thread of its own; whatever the server was not given whole can still be withdrawn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -22,6 +23,34 @@ IDLE_SECONDS = 30.0  # an idle connection is closed: servers do so after some mi
 _CHECKED_AFTER_SECONDS = 5.0
 _OLDEST_SECONDS = 600.0
 _CLOSE_SECONDS = 5.0
+_NOTING_SECONDS = 15.0
+
+
+class _LastWord:
+    """Asks the event loop, from the sending thread, whether a mail may be ended. Made in that loop."""
+
+    def __init__(self, about_to_end: Callable[[], Awaitable[None]] | None) -> None:
+        self._about_to_end = about_to_end
+        self._loop = asyncio.get_running_loop()
+        self.is_withdrawn = threading.Event()
+
+    def __call__(self) -> None:
+        """Raises Away when it was withdrawn, or could not be noted."""
+        if self._about_to_end is not None:
+            noted = asyncio.run_coroutine_threadsafe(self._noted(self._about_to_end), self._loop)
+            try:
+                noted.result(_NOTING_SECONDS)
+            except Exception as error:
+                noted.cancel()
+                raise Away(
+                    f"it could not be noted that the mail goes out: {error or 'it took too long'}"
+                ) from error
+        if self.is_withdrawn.is_set():
+            raise Away("the mail was withdrawn")
+
+    async def _noted(self, about_to_end: Callable[[], Awaitable[None]]) -> None:
+        if not self.is_withdrawn.is_set():
+            await about_to_end()
 
 
 class Sender:
@@ -37,16 +66,31 @@ class Sender:
         self._idle: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def send(self, sender: str, recipient: str | Sequence[str], message: bytes) -> Refusals:
+    async def send(
+        self,
+        sender: str,
+        recipient: str | Sequence[str],
+        message: bytes,
+        *,
+        about_to_end: Callable[[], Awaitable[None]] | None = None,
+    ) -> Refusals:
         """Hand one mail to the server; the recipients that it refused, when it took others.
 
-        `sender` is the envelope's, "" for none. `message` is signed and complete.
+        `sender` is the envelope's, "" for none. `message` is signed and complete. `about_to_end` is awaited
+        when the server has all but the end of the mail: before that the mail cannot arrive, from then on it
+        may have. It is awaited once more when a kept connection turns out to be dead. Whoever cancels before
+        that knows that the mail was not sent.
 
         Raises:
             Away, NotLetIn, Deferred, Rejected, NoSuchRecipient, DeliveryUnknown: see `smtp_replies`.
         """
         recipients = (recipient,) if isinstance(recipient, str) else tuple(dict.fromkeys(recipient))
-        return await self._in_thread(lambda: self._send(sender, recipients, message))
+        last_word = _LastWord(about_to_end)
+        try:
+            return await self._in_thread(lambda: self._send(sender, recipients, message, last_word))
+        except asyncio.CancelledError:
+            last_word.is_withdrawn.set()
+            raise
 
     async def check(self) -> None:
         """Connect, log in, and hear an answer.
@@ -83,15 +127,17 @@ class Sender:
 
     # -- in the thread -------------------------------------------------------------------------------------
 
-    def _send(self, sender: str, recipients: Sequence[str], message: bytes) -> Refusals:
+    def _send(
+        self, sender: str, recipients: Sequence[str], message: bytes, last_word: Callable[[], None]
+    ) -> Refusals:
         kept = self._usable()
         if kept is not None:
             try:
-                return kept.send(sender, recipients, message)
+                return kept.send(sender, recipients, message, last_word)
             except Away:
                 # It had been closed meanwhile, as servers do: that says nothing of the server's health.
                 self._drop()
-        return self._connection().send(sender, recipients, message)
+        return self._connection().send(sender, recipients, message, last_word)
 
     def _check(self) -> None:
         if not self._connection().answers():

@@ -12,7 +12,7 @@ import smtplib
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -104,10 +104,14 @@ class Connection:
 
     # -- sending -------------------------------------------------------------------------------------------
 
-    def send(self, sender: str, recipients: Sequence[str], message: bytes) -> Refusals:
+    def send(
+        self, sender: str, recipients: Sequence[str], message: bytes, about_to_end: Callable[[], None]
+    ) -> Refusals:
         """Hand a mail over; the recipients that were refused, each with why, when others were taken.
 
         `sender` is "" for the null sender. `message` is the whole mail; its line ends become CRLF.
+        `about_to_end` is called before the final dot, without which there is no mail: what it raises
+        withdraws the mail.
 
         Raises:
             Away, NotLetIn, Deferred, Rejected, NoSuchRecipient: nobody gets the mail.
@@ -121,7 +125,7 @@ class Connection:
             self._forget()
             # One that may pass decides whether it is tried again for all.
             raise next((found for found in refused.values() if found.retryable), *list(refused.values())[:1])
-        self._data(content)
+        self._data(content, about_to_end)
         return refused
 
     def _mail(self, sender: str, recipients: Sequence[str], content: bytes) -> None:
@@ -158,14 +162,18 @@ class Connection:
             raise Away(reply(code, said))
         return failure_of_recipient(address, code, said)
 
-    def _data(self, content: bytes) -> None:
+    def _data(self, content: bytes, about_to_end: Callable[[], None]) -> None:
         self._ok("DATA", *self._command("DATA"), wanted=354)
         assert self._client.sock is not None
         try:
             self._client.sock.settimeout(CONTENT_SECONDS)
             self._client.send(re.sub(rb"(?m)^\.", b"..", content))
+            about_to_end()
             # Apart, so that it is known whether it was written: without it there is no mail.
             self._client.send(b".\r\n")
+        except DeliveryFailed:
+            self.close()
+            raise
         except (smtplib.SMTPException, OSError) as error:
             self.close()
             raise Away(f"cut off in the middle of the mail: {why(error)}") from error

@@ -120,6 +120,11 @@ def mail_key(message_id: str) -> str:
     return f"mail/{hashed(message_id)}"
 
 
+def given_key(message_id: str) -> str:
+    """Where it is kept how often a mail of ours may have been taken by its server."""
+    return f"given/{hashed(message_id)}"
+
+
 def told_key(message_id: str) -> str:
     """Where it is kept which state of its action the reader of a mail was told last."""
     return f"told/{hashed(message_id)}"

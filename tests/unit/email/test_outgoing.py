@@ -49,6 +49,20 @@ async def test_a_mail_that_is_cut_twice_is_not_sent_a_third_time(post: Post) -> 
     assert len(with_words(post, ADA, "cut and cut")) == 2
 
 
+async def test_a_server_that_dawdles_before_it_has_the_mail_gets_it_however_often_it_does(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await post.sends(ADA, "[[say hello]]")
+    await post.gets(ADA, "hello")
+    post.sink.faults += [Fault("MAIL", seconds=0.4) for _ in range(3)]
+    with monkeypatch.context() as patched:
+        patched.setattr("pizzabot.outbox.delivery.DELIVERY_SECONDS", 0.2)
+        await post.sends(ADA, "[[say at long last]]")
+        await until(lambda: not post.sink.faults or None, 15, lambda: f"{post.sink.faults}")
+    await post.gets(ADA, "at long last")
+    assert len(with_words(post, ADA, "at long last")) == 1
+
+
 async def _failed(post: Post, words: str) -> list[dict[str, str]]:
     outbox = (await post.served.http.get("/api/status")).json()["outbox"]
     return [row for row in outbox["failed"] if words in row["error"]]

@@ -493,3 +493,60 @@ async def test_a_mail_that_is_withdrawn_while_it_waits_is_not_sent(sink: SmtpSin
         second.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
     assert len(sink.mails) == 1
+
+
+async def test_what_is_to_be_noted_is_noted_before_the_server_can_have_the_mail(sink: SmtpSink) -> None:
+    seen: list[int] = []
+
+    async def note() -> None:
+        seen.append(len(sink.mails))
+
+    async with sending(sink) as sender:
+        await sender.send(US, ADA, MAIL, about_to_end=note)
+    assert (seen, len(sink.mails)) == ([0], 1)
+
+
+@pytest.mark.parametrize("step", ["greeting", "EHLO", "MAIL", "RCPT", "DATA"])
+@pytest.mark.parametrize("fault", [{"reply": "451 4.7.1 later"}, {"cut": True}], ids=["refused", "cut"])
+async def test_a_mail_that_the_server_was_not_given_whole_is_not_noted(
+    sink: SmtpSink, step: Step, fault: dict[str, Any]
+) -> None:
+    async def note() -> None:
+        raise AssertionError("the server cannot have it")
+
+    sink.faults.append(Fault(step, **fault))
+    async with sending(sink) as sender:
+        with pytest.raises(DeliveryFailed) as caught:
+            await sender.send(US, ADA, MAIL, about_to_end=note)
+    assert not isinstance(caught.value, DeliveryUnknown)
+    assert sink.mails == []
+
+
+async def test_a_mail_that_cannot_be_noted_is_not_sent_and_the_next_one_is(sink: SmtpSink) -> None:
+    async def note() -> None:
+        raise OSError(28, "No space left on device")
+
+    async with sending(sink) as sender:
+        with pytest.raises(Away, match="No space left"):
+            await sender.send(US, ADA, MAIL, about_to_end=note)
+        assert sink.mails == []
+        await sender.send(US, BOB, MAIL)
+    assert [mail.recipients for mail in sink.mails] == [(BOB,)]
+
+
+@pytest.mark.parametrize("step", ["MAIL", "DATA"])
+async def test_a_mail_that_is_withdrawn_on_the_way_is_neither_noted_nor_sent(
+    sink: SmtpSink, step: Step
+) -> None:
+    async def note() -> None:
+        raise AssertionError("it was withdrawn")
+
+    sink.faults.append(Fault(step, seconds=0.2))
+    async with sending(sink) as sender:
+        withdrawn = asyncio.create_task(sender.send(US, ADA, MAIL, about_to_end=note))
+        await asyncio.to_thread(sink.until, lambda: (1, step) in sink.commands)
+        withdrawn.cancel()
+        await sender.send(US, BOB, MAIL)
+        with pytest.raises(asyncio.CancelledError):
+            await withdrawn
+    assert [mail.recipients for mail in sink.mails] == [(BOB,)]
