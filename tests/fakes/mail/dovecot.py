@@ -89,6 +89,10 @@ class Dovecot:
         if process is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            # The others die on their own time, and until then hold the ports that the next start needs.
+            deadline = time.monotonic() + _START_SECONDS
+            while not all(map(_is_free, (self.port, self.tls_port))) and time.monotonic() < deadline:
+                time.sleep(0.01)
 
     def client(self) -> IMAPClient:
         """Somebody else who reads the same mailbox; logged in, with the inbox selected."""
@@ -184,6 +188,16 @@ def _unprivileged() -> str:
     """The configuration of a Dovecot whose processes all stay the present user."""
     user, group = getpass.getuser(), grp.getgrgid(os.getgid()).gr_name
     return f"default_internal_user = {user}\ndefault_login_user = {user}\ndefault_internal_group = {group}"
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _free_port() -> int:
