@@ -123,7 +123,7 @@ class Post:
         sent = list(self.sink.mails)
         return [parsed(mail.content) for mail in sent if to in mail.recipients]
 
-    async def gets(self, to: str, words: str, seconds: float = 15) -> EmailMessage:
+    async def gets(self, to: str, words: str, seconds: float = 40) -> EmailMessage:
         """The newest mail to somebody with these words in its subject or text."""
 
         def found() -> EmailMessage | None:
@@ -144,7 +144,7 @@ class Post:
             return next(hits, None)
 
         return await until(
-            found, 20, lambda: f"a question about {words!r}: {[m['Subject'] for m in self.mails(to)]}"
+            found, 40, lambda: f"a question about {words!r}: {[m['Subject'] for m in self.mails(to)]}"
         )
 
     async def thread(self, words: str) -> dict[str, Any]:
@@ -189,7 +189,7 @@ async def until(found: Callable[[], _T | None], seconds: float, what: Callable[[
     return it
 
 
-async def comes(look: Callable[[], Awaitable[_T]], is_so: Callable[[_T], bool], seconds: float = 15) -> None:
+async def comes(look: Callable[[], Awaitable[_T]], is_so: Callable[[_T], bool], seconds: float = 40) -> None:
     """Look until it is so."""
     end = time.monotonic() + seconds
     while not is_so(seen := await look()):
