@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from .answering import Answering
-    from .apart import Reader
     from .delivering import Delivering
-    from .door import MailDoor
-    from .imap import ImapDoor
+    from .imap.door import ImapDoor
+    from .reading.reader import Reader
     from .sending import Sender
+    from .smtp.door import MailDoor
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class EmailChannel:
 
     def _failed(self, error: DeliveryFailed) -> None:
         """The server for outgoing mail is away: ask until it is back, then let the outbox know."""
-        from .smtp_replies import Away, NotLetIn
+        from .smtp.replies import Away, NotLetIn
 
         if not isinstance(error, Away | NotLetIn):
             return
@@ -202,14 +202,14 @@ class _Parts:
         self, channel: EmailChannel, doors: Doors, own: OwnAddress, identity: tuple[str, str]
     ) -> None:
         from .answering import Answering
-        from .apart import Reader
         from .caps import HourlyCap
         from .delivering import Delivering
-        from .dkim import load_key
-        from .door import MailDoor
-        from .imap import ImapDoor
+        from .imap.door import ImapDoor
         from .oauth import blocking, token_source
+        from .reading.reader import Reader
         from .sending import Sender
+        from .smtp.door import MailDoor
+        from .writing.signing import load_key
 
         settings, words, mailboxes = doors.settings.email, doors.settings.approvals.words, channel.mailboxes
         assert settings.smtp is not None  # the settings' checks see to it
@@ -277,5 +277,5 @@ class _Cursors:
 def _import_libraries() -> None:
     from importlib import import_module
 
-    for name in ("answering", "apart", "delivering", "door", "imap", "sending"):
+    for name in ("answering", "delivering", "imap.door", "reading.reader", "sending", "smtp.door"):
         import_module(f".{name}", __package__)

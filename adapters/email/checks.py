@@ -13,14 +13,14 @@ from pizzabot.settings import Settings
 from pizzabot.settings.tables import DkimTable, EmailTable, ImapTable, ListenTable, SmtpTable
 from pizzabot.text import visible
 
-from .connection import Folder, ImapConnection
-from .dkim import load_key
-from .door import Certificate, why_closed
 from .failures import Declined, NotLetIn, Unreachable
-from .imap import log_in
+from .imap.connection import Folder, ImapConnection
+from .imap.door import log_in
 from .oauth import blocking, token_source
 from .sending import Sender
-from .smtp_replies import NotLetIn as NotLetOut
+from .smtp.door import Certificate, why_closed
+from .smtp.replies import NotLetIn as NotLetOut
+from .writing.signing import load_key
 
 # What doctor takes: level (ok, warning or error), what was found, the cure.
 Found = tuple[str, str, str]

@@ -22,16 +22,17 @@ from pizzabot.doors import Doors
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.messages import Action, ActionState, OutboundItem, Receipt, Verdict
 
-from . import compose, words
+from . import words
 from .caps import HourlyCap
-from .dkim import SigningKey, sign
-from .heads import Heads, reply_subject, request_subject
 from .letters import Mailbox
 from .mailboxes import Mailboxes
 from .places import VIA, OwnAddress, Place, new_token, place_at
 from .sending import Sender
-from .smtp_replies import NoSuchRecipient
+from .smtp.replies import NoSuchRecipient
 from .talks import Asked, Talk, Talks, bounce_key, given_key, mail_key, reply_key, told_key, written
+from .writing import compose
+from .writing.headers import Heads, reply_subject, request_subject
+from .writing.signing import SigningKey, sign
 
 logger = logging.getLogger(__name__)
 

@@ -20,17 +20,17 @@ from pizzabot.errors import ConfigError, DeliveryFailed
 from pizzabot.settings import Settings
 from pizzabot.settings.tables import EmailTable, ImapTable
 
-from .connection import ImapConnection
-from .dkim import load_key, sign
 from .failures import Declined, NotLetIn, Unreachable
-from .headers import headers_of
-from .imap import log_in
+from .imap.connection import ImapConnection
+from .imap.door import log_in
 from .oauth import blocking, token_source
 from .places import OwnAddress, new_token
+from .reading.headers import headers_of
+from .reading.shape import halves
 from .sending import Sender
-from .shape import halves
-from .smtp_replies import NoSuchRecipient, Rejected
+from .smtp.replies import NoSuchRecipient, Rejected
 from .trial_mails import forgery, of_forgery, of_returned, topmost, trial
+from .writing.signing import load_key, sign
 
 if TYPE_CHECKING:
     from .checks import Found

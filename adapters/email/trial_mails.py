@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from . import compose
-from .addresses import domain_of, sole_author
-from .headers import Headers, headers_of
-from .heads import Heads
 from .letters import Envelope, Mailbox, Ours
 from .places import OwnAddress
-from .sender import prove
-from .shape import halves
+from .reading.addresses import domain_of, sole_author
+from .reading.headers import Headers, headers_of
+from .reading.proof import prove
+from .reading.shape import halves
+from .writing import compose
+from .writing.headers import Heads
 
 if TYPE_CHECKING:
     from .checks import Found

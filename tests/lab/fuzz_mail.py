@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pizzabot.adapters.email.letters import Letter, LetterKind
-from pizzabot.adapters.email.reading import read
+from pizzabot.adapters.email.reading.pipeline import read
 
 from pizzabot.approvals.replies import judge
 from pizzabot.messages import Verdict

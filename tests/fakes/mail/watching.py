@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from email import message_from_bytes
 from email.policy import default
 
-from adapters.email.imap import ImapDoor, State, Timing
+from adapters.email.imap.door import ImapDoor, State, Timing
 from adapters.email.letters import Envelope
 from pizzabot.settings.tables import ImapTable
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pizzabot.adapters.email.letters import Envelope, Letter, Ours
-from pizzabot.adapters.email.reading import read
-from pizzabot.adapters.email.signatures import Resolve
+from pizzabot.adapters.email.reading.dkim import Resolve
+from pizzabot.adapters.email.reading.pipeline import read
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "email"
 SERVER = "mx.approvals.example.net"

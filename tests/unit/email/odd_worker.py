@@ -7,8 +7,8 @@ import sys
 import time
 
 from pizzabot.adapters.email.letters import Envelope, Letter, Ours
-from pizzabot.adapters.email.reading import read
-from pizzabot.adapters.email.worker import serve
+from pizzabot.adapters.email.reading.pipeline import read
+from pizzabot.adapters.email.reading.worker import serve
 
 
 def _obey(raw: bytes, envelope: Envelope, ours: Ours, checks_signatures: bool) -> Letter:

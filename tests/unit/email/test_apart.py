@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pizzabot.adapters.email.apart import Reader
 from pizzabot.adapters.email.letters import Envelope, Letter, LetterKind
-from pizzabot.adapters.email.reading import read
+from pizzabot.adapters.email.reading.pipeline import read
+from pizzabot.adapters.email.reading.reader import Reader
 
 from .mails import OURS, PASS, TRUSTED, load, mail
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from pizzabot.adapters.email.body_html import dressed, lines, page
+from pizzabot.adapters.email.writing.body_html import dressed, lines, page
 
 from tests.unit.email.test_body_text import EVERYTHING
 from tests.unit.email.written import Page

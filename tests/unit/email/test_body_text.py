@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.email.body_text import columns, readable, wrapped
+from pizzabot.adapters.email.writing.body_text import columns, readable, wrapped
 
 from tests.unit.email.written import ANY_TEXT
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.email.checks import Found, check
-from adapters.email.door import MailDoor
+from adapters.email.smtp.door import MailDoor
 from pizzabot.settings import Settings
 from pizzabot.settings.tables import ListenTable
 from tests.fakes.mail.certificate import Certificate, make_certificate

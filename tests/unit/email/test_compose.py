@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.email.compose import answer, confirmation, notice, request
-from pizzabot.adapters.email.imitations import harmless, imitates
+from pizzabot.adapters.email.writing.compose import answer, confirmation, notice, request
+from pizzabot.adapters.email.writing.imitations import harmless, imitates
 
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown

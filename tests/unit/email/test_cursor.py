@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.email.cursor import (
+from adapters.email.imap.cursor import (
     MARGIN,
     REFRESH,
     Cursor,

@@ -11,7 +11,7 @@ import dkim
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
-from pizzabot.adapters.email.dkim import SigningKey, load_key, sign
+from pizzabot.adapters.email.writing.signing import SigningKey, load_key, sign
 
 from pizzabot.errors import ConfigError
 from pizzabot.settings.tables import DkimTable

@@ -10,8 +10,8 @@ from email.utils import getaddresses, parsedate_to_datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.email.heads import header_lines, one_line, reply_subject, request_subject
 from pizzabot.adapters.email.letters import Mailbox
+from pizzabot.adapters.email.writing.headers import header_lines, one_line, reply_subject, request_subject
 
 from pizzabot.messages import ActionKind
 from tests.unit.email.written import ANY_TEXT, NOW, action, heads, read

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from imapclient import IMAPClient
 
-from adapters.email.connection import TAKEN
-from adapters.email.intake import LARGEST_MAIL
+from adapters.email.imap.connection import TAKEN
+from adapters.email.imap.intake import LARGEST_MAIL
 from pizzabot.errors import Unavailable
 from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.fakes.mail.dovecot import Dovecot, dovecot_server
@@ -140,7 +140,7 @@ async def test_new_uids_do_not_bring_back_what_is_old(dovecot: Dovecot) -> None:
 
 _KILLED = """
 import asyncio, sys
-from adapters.email.imap import ImapDoor
+from adapters.email.imap.door import ImapDoor
 from pizzabot.settings.tables import ImapTable
 
 class Notes(dict):

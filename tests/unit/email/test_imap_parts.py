@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from adapters.email.imap import back_off_seconds
-from adapters.email.intake import envelope_of
-from adapters.email.thread import BlockingThread
+from adapters.email.imap.door import back_off_seconds
+from adapters.email.imap.intake import envelope_of
+from adapters.email.imap.thread import BlockingThread
 
 
 @pytest.mark.parametrize(

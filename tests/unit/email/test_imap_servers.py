@@ -10,7 +10,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from adapters.email.imap import Timing
+from adapters.email.imap.door import Timing
 from tests.fakes.mail.scripted import ScriptedServer, scripted_server
 from tests.fakes.mail.watching import QUICK, Notes, Watched
 

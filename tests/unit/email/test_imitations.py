@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from pizzabot.adapters.email.imitations import body, harmless, imitates, line
+from pizzabot.adapters.email.writing.imitations import body, harmless, imitates, line
 
 from tests.unit.email.written import ANY_TEXT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 import pytest
-from pizzabot.adapters.email import report_phrases
 from pizzabot.adapters.email.letters import Bounce, Envelope, LetterKind
+from pizzabot.adapters.email.reading import robot_phrases
 
 from .mails import PASS, letter
 
@@ -468,10 +468,10 @@ def test_a_note_in_html_alone_is_known_by_its_words() -> None:
 
 
 def test_every_phrase_is_written_as_it_is_compared() -> None:
-    lists = [value for value in vars(report_phrases).values() if isinstance(value, tuple)]
+    lists = [value for value in vars(robot_phrases).values() if isinstance(value, tuple)]
     assert len(lists) == 11
     for words in lists:
-        assert list(words) == list(map(report_phrases.folded, words))
+        assert list(words) == list(map(robot_phrases.folded, words))
         assert len(set(words)) == len(words)
 
 

@@ -12,7 +12,7 @@ import dns.rcode
 import dns.resolver
 import dns.rrset
 import pytest
-from pizzabot.adapters.email import lookup
+from pizzabot.adapters.email.reading import lookup
 
 RECORDS = {
     "one.example.": ['"v=DKIM1; " "p=abc"'],

@@ -6,12 +6,12 @@ import base64
 import quopri
 
 import pytest
-from pizzabot.adapters.email.charsets import text_of
-from pizzabot.adapters.email.flowed import unflowed
-from pizzabot.adapters.email.headers import decoded, parameters
 from pizzabot.adapters.email.letters import LetterKind
-from pizzabot.adapters.email.mime import MAX_FILENAME, MAX_FILES, Content, content
-from pizzabot.adapters.email.shape import MAX_PARTS, OverLimit, tree
+from pizzabot.adapters.email.reading.charsets import text_of
+from pizzabot.adapters.email.reading.flowed import unflowed
+from pizzabot.adapters.email.reading.headers import decoded, parameters
+from pizzabot.adapters.email.reading.mime import MAX_FILENAME, MAX_FILES, Content, content
+from pizzabot.adapters.email.reading.shape import MAX_PARTS, OverLimit, tree
 
 from pizzabot.inbox import intake
 

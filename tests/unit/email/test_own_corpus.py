@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pizzabot.adapters.email.letters import Ours
-from pizzabot.adapters.email.own import own_text
+from pizzabot.adapters.email.reading.own import own_text
 
 from pizzabot.approvals.replies import Judged, judge
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict

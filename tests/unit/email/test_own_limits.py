@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.email.letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE, Ours
-from pizzabot.adapters.email.own import MOST, own_text
+from pizzabot.adapters.email.reading.own import MOST, own_text
 
 from .replies_of_programs import LANGUAGES, OURS
 

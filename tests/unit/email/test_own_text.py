@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pizzabot.adapters.email.own import own_text
+from pizzabot.adapters.email.reading.own import own_text
 
 from .replies_of_programs import LANGUAGES, OURS, REQUEST, Language, as_html, headers, quoted
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pizzabot.adapters.email.letters import Envelope, Letter, LetterKind
-from pizzabot.adapters.email.reading import read
+from pizzabot.adapters.email.reading.pipeline import read
 
 from .mails import GENERATED, OURS, STORED, TRUSTED, load
 
@@ -52,7 +52,7 @@ def test_nothing_of_the_corpus_is_verified_where_no_server_is_trusted(case: dict
 _LIMITED = """
 import resource, sys, time
 from tests.unit.email.mails import OURS, TRUSTED, load
-from pizzabot.adapters.email.reading import read
+from pizzabot.adapters.email.reading.pipeline import read
 raw = load(sys.argv[1])
 before = time.process_time()
 letter = read(raw, TRUSTED, OURS)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from pizzabot.adapters.email.letters import Envelope, LetterKind
-from pizzabot.adapters.email.reading import read
+from pizzabot.adapters.email.reading.pipeline import read
 
 from .mails import MARIA, OURS, PASS, SERVER, TRUSTED, letter, mail
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pizzabot.adapters.email import smtp_client
 from pizzabot.adapters.email.sending import Sender
-from pizzabot.adapters.email.smtp_replies import Away, Deferred, NoSuchRecipient, NotLetIn, Rejected
+from pizzabot.adapters.email.smtp.replies import Away, Deferred, NoSuchRecipient, NotLetIn, Rejected
 from pydantic import SecretStr
 
 from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from adapters.email.checks import Found
-from adapters.email.headers import headers_of
 from adapters.email.letters import Envelope, LetterKind, Ours
 from adapters.email.places import OwnAddress
-from adapters.email.reading import read
+from adapters.email.reading.headers import headers_of
+from adapters.email.reading.pipeline import read
 from adapters.email.trial import Patience, try_out
 from adapters.email.trial_mails import forgery, of_forgery, of_returned, topmost, trial
 from pizzabot.settings import Settings

@@ -14,8 +14,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
-from pizzabot.adapters.email.heads import Heads
 from pizzabot.adapters.email.letters import Mailbox
+from pizzabot.adapters.email.writing.headers import Heads
 
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pizzabot.adapters.email.doorkeeper import Limits
 from pizzabot.adapters.email.letters import Envelope
+from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
 from pizzabot.errors import ConfigError, Refused, Unavailable
 from tests.fakes.mail.certificates import make_certificate

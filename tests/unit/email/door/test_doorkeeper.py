@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 
 import pytest
-from pizzabot.adapters.email.doorkeeper import Doorkeeper, Limits
 from pizzabot.adapters.email.letters import Envelope
+from pizzabot.adapters.email.smtp.doorkeeper import Doorkeeper, Limits
 
 
 async def take(content: bytes, envelope: Envelope) -> None:

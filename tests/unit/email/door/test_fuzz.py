@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.email.doorkeeper import Limits
-from pizzabot.adapters.email.smtp_wire import has_bare_line_end, plain
+from pizzabot.adapters.email.smtp.doorkeeper import Limits
+from pizzabot.adapters.email.smtp.wire import has_bare_line_end, plain
 
 from tests.unit.email.door.wire import HELLO, OURS, Wire, connected, open_door
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pizzabot.adapters.email.door import MailDoor
-from pizzabot.adapters.email.doorkeeper import Limits
 from pizzabot.adapters.email.letters import Envelope
+from pizzabot.adapters.email.smtp.door import MailDoor
+from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
 from pizzabot.settings.tables import ListenTable
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..letters import Envelope, Mailbox
 from .headers import Headers, decoded
-from .letters import Envelope, Mailbox
 
 MAX_RECIPIENTS = 500
 

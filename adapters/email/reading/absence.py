@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from .report_phrases import (
+from .robot_phrases import (
     ABSENCE_SUBJECTS,
     ABSENT,
     AUTOMATIC_SUBJECTS,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import authres
 import authres.dmarc
 
+from ..letters import Envelope, Mailbox, Ours
 from .addresses import ascii_domain, domain_of, without_token
+from .dkim import Resolve, signed_by
 from .headers import Headers
-from .letters import Envelope, Mailbox, Ours
-from .signatures import Resolve, signed_by
 
 _LONGEST_RESULTS = 8_192
 _SERVER = re.compile(r'\s*"?([^\s";()=]+)"?')

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import phrases
-from .letters import REPLY_ABOVE, Ours
+from ..letters import REPLY_ABOVE, Ours
+from . import reply_phrases
 
 _CONTROLS = "\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\u061c"
 _PREFIX = re.compile(rf"[\s{_CONTROLS}]*>")
@@ -95,7 +95,7 @@ class _Marking:
         text = self.short[at]
         if _MARKER in " ".join(text.lower().split()):
             return self._envelope(position), position + 1
-        if phrases.ORIGINAL.fullmatch(text) or phrases.FORWARD_BEGINS.fullmatch(text):
+        if reply_phrases.ORIGINAL.fullmatch(text) or reply_phrases.FORWARD_BEGINS.fullmatch(text):
             return at, self._after_introduction(position + 1)
         if (end := self._header(position)) is not None:
             return self._above(position), end
@@ -109,7 +109,7 @@ class _Marking:
         end, gap, has_address = position, 0, False
         for index in range(position, min(position + _HEADER_LINES, len(self.filled))):
             line = self.short[self.filled[index]]
-            label = phrases.LABEL.match(line)
+            label = reply_phrases.LABEL.match(line)
             if label is None:
                 if index == position or gap == _HEADER_GAP or (gap and len(kinds) >= 4):
                     break
@@ -138,8 +138,8 @@ class _Marking:
         for above in reversed(self.filled[max(0, position - 2) : position]):
             text = self.short[above]
             titled = (
-                phrases.RULE.fullmatch(text)
-                or phrases.DASHED.fullmatch(text)
+                reply_phrases.RULE.fullmatch(text)
+                or reply_phrases.DASHED.fullmatch(text)
                 or _ONLY_ADDRESS.fullmatch(text)
             )
             if not titled or self.lines[above].quoted or start - above > _TITLE_GAP:
@@ -154,7 +154,7 @@ class _Marking:
             at = self.filled[index]
             above = self.short[self.filled[index - 1]] if index else ""
             if self.lines[at].quoted or not (
-                self._introduces(self.short[at]) or phrases.BARE_LABEL.fullmatch(above)
+                self._introduces(self.short[at]) or reply_phrases.BARE_LABEL.fullmatch(above)
             ):
                 break
             start = at
@@ -163,13 +163,13 @@ class _Marking:
     def _introduces(self, text: str) -> bool:
         lowered = text.lower()
         return bool(
-            phrases.LABEL.match(text)
-            or phrases.BARE_LABEL.fullmatch(text)
+            reply_phrases.LABEL.match(text)
+            or reply_phrases.BARE_LABEL.fullmatch(text)
             or _ONLY_DATE.fullmatch(text)
-            or phrases.RULE.fullmatch(text)
-            or phrases.DASHED.fullmatch(text)
+            or reply_phrases.RULE.fullmatch(text)
+            or reply_phrases.DASHED.fullmatch(text)
             or (self.ours and self.ours.search(lowered))
-            or (_ends(text) and _DIGIT_DATE.search(text) and phrases.says_wrote(lowered))
+            or (_ends(text) and _DIGIT_DATE.search(text) and reply_phrases.says_wrote(lowered))
         )
 
     # -- attributions ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class _Marking:
         """Whether a wrapped attribution may begin with this line."""
         lowered = text.lower()
         return bool(
-            phrases.ATTRIBUTION_START.match(lowered)
+            reply_phrases.ATTRIBUTION_START.match(lowered)
             or (self.ours and self.ours.search(lowered))
             or (_DIGIT_DATE.search(text) and (_ADDRESS.search(text) or "<" in text))
         )
@@ -210,17 +210,17 @@ class _Marking:
         dated = bool(_DIGIT_DATE.search(text))
         if not ends and not before_quote:
             # "On … <X> wrote", without a colon.
-            return dated and addressed and phrases.says_wrote(lowered[-_LAST_WORDS:])
+            return dated and addressed and reply_phrases.says_wrote(lowered[-_LAST_WORDS:])
         if not (dated or addressed or ends):
             return False
         if dated and addressed and (ends or before_quote):
             return True
-        wrote = phrases.says_wrote(lowered)
+        wrote = reply_phrases.says_wrote(lowered)
         if ends and wrote and (dated or our):
             return True
         if not before_quote:
             return False
-        return wrote or bool(dated and ends and phrases.ATTRIBUTION_START.match(lowered))
+        return wrote or bool(dated and ends and reply_phrases.ATTRIBUTION_START.match(lowered))
 
 
 def _ends(text: str) -> bool:

@@ -23,10 +23,10 @@ from imapclient.exceptions import IMAPClientError, IMAPClientReadOnlyError
 from pizzabot import __version__
 from pizzabot.settings.tables import ImapTable
 
+from ..failures import Declined, Unreachable, failed, login_failed
+from ..tls import verified_context
 from .cursor import Found
-from .failures import Declined, Unreachable, failed, login_failed
 from .thread import BlockingThread
-from .tls import verified_context
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

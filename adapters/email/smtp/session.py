@@ -2,7 +2,7 @@
 
     greeting, EHLO, MAIL, RCPT … -> DATA -> lines until CRLF . CRLF -> committed -> 250
 
-Whatever could be read in two ways is refused: see `smtp_wire`. Nothing is relayed, nobody logs in, no address
+Whatever could be read in two ways is refused: see `wire`. Nothing is relayed, nobody logs in, no address
 is confirmed, and nobody is waited for without an end.
 """
 
@@ -20,9 +20,9 @@ from aiosmtpd.smtp import SMTP, TLSSetupException
 from aiosmtpd.smtp import Envelope as SmtpEnvelope
 from aiosmtpd.smtp import Session as SmtpSession
 
+from ..letters import Envelope
 from .doorkeeper import Doorkeeper
-from .letters import Envelope
-from .smtp_wire import END, BadLine, Lines, has_bare_line_end, plain
+from .wire import END, BadLine, Lines, has_bare_line_end, plain
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Verdi
 from pizzabot.rendering import render_text
 from pizzabot.text import storable
 
+from ..letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
 from . import body_html, facts
 from .assembling import assembled
 from .body_text import columns, readable, wrapped
-from .heads import Heads, one_line
+from .headers import Heads, one_line
 from .imitations import body, harmless, line
-from .letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
 from .outcomes import outcome, what_follows
 
 # Gmail shows 102 KB of a mail's HTML and hides the rest behind a link.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import phrases
+from . import reply_phrases
 
 _DELIMITER = re.compile(r"\s*(?:--|—)\s*")
 _SIGNATURE_LINES = 20
@@ -50,7 +50,7 @@ def without_banner(lines: Sequence[str]) -> list[str]:
     """Without the warning that a gateway put above the text."""
     kept = trimmed(lines)
     paragraph = kept[: _paragraph_end(kept, 0)]
-    if not paragraph or not phrases.BANNER_START.match(paragraph[0][:_FOOTER_LENGTH]):
+    if not paragraph or not reply_phrases.BANNER_START.match(paragraph[0][:_FOOTER_LENGTH]):
         return kept
     if len(paragraph) == 1 and len(paragraph[0].split()) <= _TITLE_WORDS and not _warns(paragraph):
         # A title of its own, with the warning in the next paragraph.
@@ -64,20 +64,20 @@ def _without_warning(lines: Sequence[str]) -> list[str]:
     paragraph = lines[: _paragraph_end(lines, 0)]
     if not _warns(paragraph):
         return list(lines)
-    last = max(i for i, line in enumerate(paragraph) if phrases.BANNER_BODY.search(line))
+    last = max(i for i, line in enumerate(paragraph) if reply_phrases.BANNER_BODY.search(line))
     return trimmed(lines[last + 1 :])
 
 
 def _warns(paragraph: Sequence[str]) -> bool:
     """Whether a paragraph bears the mark of a gateway, or speaks as gateways do in more than one point."""
-    terms = {term.lower() for line in paragraph for term in phrases.BANNER_BODY.findall(line)}
-    return len(terms) >= _ENOUGH or bool(paragraph and phrases.BANNER_TAG.match(paragraph[0]) and terms)
+    terms = {term.lower() for line in paragraph for term in reply_phrases.BANNER_BODY.findall(line)}
+    return len(terms) >= _ENOUGH or bool(paragraph and reply_phrases.BANNER_TAG.match(paragraph[0]) and terms)
 
 
 def _paragraph_end(lines: Sequence[str], start: int) -> int:
     """The index of the blank line or rule that ends the paragraph."""
     for end in range(start, len(lines)):
-        if not lines[end].strip() or phrases.RULE.fullmatch(lines[end]):
+        if not lines[end].strip() or reply_phrases.RULE.fullmatch(lines[end]):
             return end
     return len(lines)
 
@@ -113,7 +113,7 @@ def without_pictures(lines: Sequence[str]) -> list[str]:
 
 def _is_footer(line: str) -> bool:
     """Whether a phone or an app wrote that line."""
-    return len(line) <= _FOOTER_LENGTH and phrases.FOOTER.fullmatch(line.strip().lower()) is not None
+    return len(line) <= _FOOTER_LENGTH and reply_phrases.FOOTER.fullmatch(line.strip().lower()) is not None
 
 
 def without_disclaimer(lines: Sequence[str]) -> list[str]:
@@ -124,14 +124,14 @@ def without_disclaimer(lines: Sequence[str]) -> list[str]:
         end = _paragraph_end(lines, start)
         if (cut := _disclaimer(lines[start:end], certain=after_rule)) is not None:
             return without_rule(lines[: start + cut])
-        after_rule = end < len(lines) and bool(phrases.RULE.fullmatch(lines[end]))
+        after_rule = end < len(lines) and bool(reply_phrases.RULE.fullmatch(lines[end]))
         start = end + 1
     return without_rule(lines)
 
 
 def _disclaimer(paragraph: Sequence[str], *, certain: bool) -> int | None:
     """The line of a paragraph at which a disclaimer begins."""
-    terms = [{term.lower() for term in phrases.DISCLAIMER.findall(line)} for line in paragraph]
+    terms = [{term.lower() for term in reply_phrases.DISCLAIMER.findall(line)} for line in paragraph]
     different: set[str] = set().union(*terms)
     if len(different) >= (1 if certain else _ENOUGH):
         if certain:
@@ -144,7 +144,7 @@ def without_rule(lines: Sequence[str]) -> list[str]:
     """Without a line of dashes at the end, which stood between the text and what was cut."""
     kept = trimmed(lines)
     for _ in range(_FOOTERS):
-        if not kept or not phrases.RULE.fullmatch(kept[-1]):
+        if not kept or not reply_phrases.RULE.fullmatch(kept[-1]):
             break
         kept = trimmed(kept[:-1])
     return kept

@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from . import endings
+from ..letters import BEGIN_VALUES, END_VALUES, Ours, OwnText
+from . import additions
 from .html_cut import Kind, seen
-from .letters import BEGIN_VALUES, END_VALUES, Ours, OwnText
 from .quotes import Line, bare, marked
 
 MOST = 256_000  # characters of text that are read; nobody writes more in an answer
@@ -67,7 +67,7 @@ def own_text(texts: Sequence[str], html: Sequence[str], ours: Ours) -> OwnText:
 def _plain(text: str, ours: Ours) -> _Part:
     lines = _lines(text[:MOST])
     complete = len(text) <= MOST and len(lines) <= MOST_LINES
-    return _read([Line(x) for x in endings.unarmoured(lines[:MOST_LINES])], ours, complete=complete)
+    return _read([Line(x) for x in additions.unarmoured(lines[:MOST_LINES])], ours, complete=complete)
 
 
 def _shown(html: Sequence[str], ours: Ours) -> _Part:
@@ -96,9 +96,9 @@ def _read(lines: Sequence[Line], ours: Ours, *, complete: bool) -> _Part:
     quoted = [blocks[at] for at, line in enumerate(found) if at in blocks and line.quoted]
     # Of several blocks that a person wrote all count; of those in a quote the nearest.
     values = [line for block in own for line in block] if own else quoted[0] if quoted else None
-    full = "\n".join(_expanded(endings.trimmed(kept), blocks))
+    full = "\n".join(_expanded(additions.trimmed(kept), blocks))
     return _Part(
-        text="\n".join(endings.trimmed([line for line in kept if not line.startswith(_BLOCK)])),
+        text="\n".join(additions.trimmed([line for line in kept if not line.startswith(_BLOCK)])),
         full=full,
         values=None if values is None else "\n".join(values),
         in_quote=not own and bool(quoted),
@@ -186,11 +186,11 @@ def _runs(lines: Sequence[Line]) -> Iterable[list[str]]:
 
 
 def _cleaned(run: Sequence[str], *, is_first: bool) -> list[str]:
-    lines = endings.without_banner(run) if is_first else list(run)
-    lines = endings.without_signature(endings.without_pictures(lines))
-    lines = endings.without_disclaimer(lines)
-    lines = endings.without_footers(lines)
-    return [line.strip() for line in endings.without_rule(lines)]
+    lines = additions.without_banner(run) if is_first else list(run)
+    lines = additions.without_signature(additions.without_pictures(lines))
+    lines = additions.without_disclaimer(lines)
+    lines = additions.without_footers(lines)
+    return [line.strip() for line in additions.without_rule(lines)]
 
 
 # -- comparing -------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..letters import Bounce, Envelope, LetterKind
 from .absence import absence
 from .addresses import mailboxes
 from .bounces import guessed, reported
 from .headers import Headers, decoded, parameters
-from .letters import Bounce, Envelope, LetterKind
 from .mime import body_bytes
-from .report_phrases import READ, RECEIPT_SUBJECTS, UNDELIVERED_SUBJECTS, UNDELIVERED_TEXTS, folded
+from .robot_phrases import READ, RECEIPT_SUBJECTS, UNDELIVERED_SUBJECTS, UNDELIVERED_TEXTS, folded
 from .shape import Part
 
 _RECEIPTS = ("message/disposition-notification", "message/global-disposition-notification")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pizzabot.errors import Refused, Unavailable
 from pizzabot.text import visible
 
-from .letters import Envelope
+from ..letters import Envelope
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO
 
-from .letters import Envelope, Letter, Ours
-from .reading import read
+from ..letters import Envelope, Letter, Ours
+from .pipeline import read
 
 LENGTH = struct.Struct(">Q")
 Read = Callable[[bytes, Envelope, Ours, bool], Letter]

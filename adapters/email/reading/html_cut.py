@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from lxml import etree
 
-from . import phrases
+from . import reply_phrases
 
 MOST = 512_000  # characters of HTML that are read
 _SKIPPED = frozenset(
@@ -265,7 +265,7 @@ def _repeats_header(element: etree._Element, style: str) -> bool:
     if not _HEADER_BORDER.search(style):
         return False
     text = "".join(map(str, element.itertext()))[:1000]
-    return "@" in text and phrases.LABEL.match(text.lstrip()) is not None
+    return "@" in text and reply_phrases.LABEL.match(text.lstrip()) is not None
 
 
 def _rows(text: str) -> str:

@@ -22,7 +22,7 @@ from pizzabot.errors import ConfigError
 from pizzabot.settings.tables import ListenTable
 
 from .doorkeeper import Doorkeeper, Limits, Take
-from .smtp_session import LmtpSession, Session
+from .session import LmtpSession, Session
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Literal
 from pizzabot.messages import Action
 from pizzabot.text import visible
 
-from .letters import Mailbox
+from ..letters import Mailbox
 from .outcomes import tool_name
 
 _LINE = 78

@@ -17,10 +17,10 @@ from typing import Protocol
 from pizzabot.clock import Clock
 from pizzabot.errors import PizzaBotError, Unavailable
 
+from ..failures import Declined, Unreachable
+from ..letters import Envelope
 from .connection import Folder, ImapConnection
 from .cursor import Cursor, Found, batches, criteria, from_text, is_wanted, new_uids, opened, to_text
-from .failures import Declined, Unreachable
-from .letters import Envelope
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from pizzabot.clock import Clock, SystemClock
 from pizzabot.errors import ConfigError, Unavailable
 from pizzabot.settings.tables import ImapTable
 
+from ..failures import Declined, NotLetIn, Unreachable
+from ..letters import Envelope
+from ..oauth import TokenSource, token_source
 from .connection import ImapConnection
-from .failures import Declined, NotLetIn, Unreachable
 from .intake import Intake, KeyValue, NotTaken, Place, Take
-from .letters import Envelope
-from .oauth import TokenSource, token_source
 
 logger = logging.getLogger(__name__)
 

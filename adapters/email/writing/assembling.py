@@ -13,7 +13,7 @@ from email.policy import SMTP
 
 from pizzabot.messages import Attachment
 
-from .heads import Heads, header_lines, one_line
+from .headers import Heads, header_lines, one_line
 
 _POLICY = SMTP.clone(max_line_length=76)  # of quoted-printable and base64: RFC 2045, 6.7 and 6.8
 _MEDIA_TYPE = re.compile(r"([a-z]+)/([a-z0-9][a-z0-9.+-]{0,100})")

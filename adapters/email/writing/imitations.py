@@ -10,7 +10,7 @@ import re
 
 from pizzabot.text import visible
 
-from .letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
+from ..letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
 
 # Clients join and break lines and change brackets, and readers drop what is not seen.
 _BETWEEN = "[\\s\u200c\u200d\ufe0e\ufe0f]*"

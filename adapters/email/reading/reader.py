@@ -15,7 +15,7 @@ import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
 
-from .letters import Envelope, Letter, LetterKind, Ours
+from ..letters import Envelope, Letter, LetterKind, Ours
 from .worker import LENGTH
 
 log = logging.getLogger(__name__)

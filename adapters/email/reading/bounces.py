@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from pizzabot.text import storable
 
+from ..letters import Bounce
 from .headers import Headers, decoded, headers_of
-from .letters import Bounce
 from .mime import body_bytes
-from .report_phrases import DELAYED, folded
+from .robot_phrases import DELAYED, folded
 from .shape import Part
 
 _REPORTS = ("message/delivery-status", "message/global-delivery-status")

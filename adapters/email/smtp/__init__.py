@@ -1,0 +1,1 @@
+"""Mail comes in through a door of our own, and goes out to a server."""

@@ -1,0 +1,1 @@
+"""From what is to be said to the bytes of a mail. Pure."""
