@@ -1,7 +1,7 @@
 """Is there a mail that crashes the reading, takes long to read, or approves without a clear word?
 
 `python -m tests.lab.fuzz_mail` changes the mails of the corpus at random: bytes, lines, headers, words. What
-is found is kept in a file and said. `tests/unit/email/test_fuzz_reading.py` runs a short form.
+is found is kept in a file and said. `tests/unit/email/reading/test_fuzz_reading.py` runs a short form.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pizzabot.adapters.email.reading.shape import MAX_PARTS, OverLimit, tree
 
 from pizzabot.inbox import intake
 
-from .mails import PASS, letter, mail
+from ..mails import PASS, letter, mail
 
 
 def held(*headers: str, body: str | bytes) -> Content:

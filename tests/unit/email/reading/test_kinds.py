@@ -8,7 +8,7 @@ import pytest
 from pizzabot.adapters.email.letters import Bounce, Envelope, LetterKind
 from pizzabot.adapters.email.reading import robot_phrases
 
-from .mails import PASS, letter
+from ..mails import PASS, letter
 
 AUTO, BOUNCE, LIST, HUMAN = LetterKind.AUTO, LetterKind.BOUNCE, LetterKind.LIST, LetterKind.HUMAN
 

@@ -13,9 +13,9 @@ from pizzabot.adapters.email.letters import Envelope, Letter, LetterKind
 from pizzabot.adapters.email.reading.pipeline import read
 from pizzabot.adapters.email.reading.reader import Reader
 
-from .mails import OURS, PASS, TRUSTED, load, mail
+from ..mails import OURS, PASS, TRUSTED, load, mail
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def reader() -> AsyncIterator[Reader]:
 async def odd(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reader]:
     """A reader whose process obeys the mail."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    odd = Reader(seconds=5, worker="tests.unit.email.odd_worker")
+    odd = Reader(seconds=5, worker="tests.unit.email.reading.odd_worker")
     yield odd
     await odd.stop()
 
@@ -80,7 +80,7 @@ async def test_a_mail_that_takes_too_long_is_malformed_and_the_next_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    odd = Reader(seconds=1, worker="tests.unit.email.odd_worker")
+    odd = Reader(seconds=1, worker="tests.unit.email.reading.odd_worker")
     letter, next_letter = await asyncio.gather(
         odd.read(b"hang", TRUSTED, OURS), odd.read(mail(PASS), TRUSTED, OURS)
     )

@@ -21,7 +21,7 @@ from pizzabot.adapters.email.reading.own import own_text
 from pizzabot.approvals.replies import Judged, judge
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
 
-CORPUS = Path(__file__).parents[2] / "corpus" / "email"
+CORPUS = Path(__file__).parents[3] / "corpus" / "email"
 OURS = Ours(("ledger@approvals.example.net",), "test")
 _EXPECTED = json.loads((CORPUS / "expected.json").read_text("utf-8"))
 # What these ask for is decided elsewhere: by the state of the action, by tokens, and by the size of a mail.

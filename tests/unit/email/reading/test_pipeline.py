@@ -15,7 +15,7 @@ from pizzabot.adapters.email.reading.shape import MAX_BYTES, MAX_DEPTH, MAX_HEAD
 
 from pizzabot.text import is_storable
 
-from .mails import MARIA, OURS, PASS, STORED, TRUSTED, letter, load, mail
+from ..mails import MARIA, OURS, PASS, STORED, TRUSTED, letter, load, mail
 
 # -- names of mails ----------------------------------------------------------------------------------------
 

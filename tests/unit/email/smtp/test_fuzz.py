@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pizzabot.adapters.email.smtp.doorkeeper import Limits
 from pizzabot.adapters.email.smtp.wire import has_bare_line_end, plain
 
-from tests.unit.email.door.wire import HELLO, OURS, Wire, connected, open_door
+from tests.unit.email.smtp.wire import HELLO, OURS, Wire, connected, open_door
 
 _REPLY = re.compile(r"([2345]\d\d[ -][^\r\n]*\n)*[2345]\d\d [^\r\n]*")
 

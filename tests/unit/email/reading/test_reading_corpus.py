@@ -12,9 +12,9 @@ import pytest
 from pizzabot.adapters.email.letters import Envelope, Letter, LetterKind
 from pizzabot.adapters.email.reading.pipeline import read
 
-from .mails import GENERATED, OURS, STORED, TRUSTED, load
+from ..mails import GENERATED, OURS, STORED, TRUSTED, load
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 CLASSES = {
     LetterKind.HUMAN: "human_reply",
     LetterKind.AUTO: "auto_reply",

@@ -16,7 +16,7 @@ from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
 from pizzabot.errors import ConfigError, Refused, Unavailable
 from tests.fakes.mail.certificates import make_certificate
-from tests.unit.email.door.wire import HELLO, OURS, Wire, connected, open_door
+from tests.unit.email.smtp.wire import HELLO, OURS, Wire, connected, open_door
 
 TOKEN = "pizza+r-abc@example.com"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from pizzabot.adapters.email.writing.body_html import dressed, lines, page
 
-from tests.unit.email.test_body_text import EVERYTHING
+from tests.unit.email.writing.test_body_text import EVERYTHING
 from tests.unit.email.written import Page
 from tests.unit.test_markdown import ATTACKS
 

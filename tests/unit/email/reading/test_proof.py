@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pizzabot.adapters.email.letters import Envelope, LetterKind
 from pizzabot.adapters.email.reading.pipeline import read
 
-from .mails import MARIA, OURS, PASS, SERVER, TRUSTED, letter, mail
+from ..mails import MARIA, OURS, PASS, SERVER, TRUSTED, letter, mail
 
 # -- exactly one author ------------------------------------------------------------------------------------
 
