@@ -16,15 +16,14 @@ from dataclasses import replace
 
 from ..letters import Envelope, Letter, LetterKind, Ours
 from .addresses import mailboxes, recipients, sole_author
-from .digest import digest
 from .dkim import Resolve
 from .headers import Headers, decoded, headers_of
 from .html_cut import seen
+from .identity import digest, message_id, references
 from .kinds import kind_of
 from .mime import Content, content, gist
 from .own import own_text
 from .proof import is_ours, prove
-from .references import message_id, references
 from .shape import OverLimit, Part, halves, tree
 
 _LONGEST_SUBJECT = 998  # RFC 5322 §2.1.1: one line

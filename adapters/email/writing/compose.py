@@ -17,12 +17,11 @@ from pizzabot.rendering import render_text
 from pizzabot.text import storable
 
 from ..letters import BEGIN_VALUES, END_VALUES, REPLY_ABOVE
-from . import body_html, facts
+from . import actions, body_html
 from .assembling import assembled
 from .body_text import columns, readable, wrapped
 from .headers import Heads, one_line
 from .imitations import body, harmless, line
-from .outcomes import outcome, what_follows
 
 # Gmail shows 102 KB of a mail's HTML and hides the rest behind a link.
 _LONGEST = 95_000  # bytes of HTML
@@ -99,7 +98,7 @@ def request(
         "deadline": _moment(deadline, heads.date) if deadline is not None else "",
         "waits_for": "" if may_decide else line(" or ".join(action.approvers) or "its approvers"),
     }
-    written, come_back = facts.lines(action)
+    written, come_back = actions.lines(action)
     allowed = action.allowed_decisions if may_decide else ()
     offered = tuple(verdict for verdict in allowed if come_back or verdict is not Verdict.EDIT)
     said = _said(
@@ -107,17 +106,17 @@ def request(
         heads,
         page,
         **told,
-        arguments=facts.proposed(action),
+        arguments=actions.proposed(action),
         lines=written,
-        unseen=facts.unseen(written),
-        phrases=facts.phrases(offered),
+        unseen=actions.unseen(written),
+        phrases=actions.phrases(offered),
         can_edit=Verdict.EDIT in offered,
         too_long=0,
     )
     if said.fits:
         return Request(assembled(heads, said.text, said.html), offered)
     nothing: dict[str, Any] = {"arguments": [], "lines": [], "unseen": [], "phrases": [], "can_edit": False}
-    said = _said("request", heads, page, **told, **nothing, too_long=facts.length(action))
+    said = _said("request", heads, page, **told, **nothing, too_long=actions.length(action))
     return Request(assembled(heads, said.text, said.html), ())
 
 
@@ -125,8 +124,8 @@ def confirmation(heads: Heads, action: Action, *, title: str, page: str | None =
     """Repeats what was understood and done, or how else an action ended."""
     told = {
         **_about(action, title),
-        "outcome": harmless(outcome(action)),
-        "follows": what_follows(action),
+        "outcome": harmless(actions.outcome(action)),
+        "follows": actions.what_follows(action),
         "tone": _TONES.get(action.state, "wait"),
         "words": [
             (label, body(words))
@@ -134,9 +133,9 @@ def confirmation(heads: Heads, action: Action, *, title: str, page: str | None =
             if words
         ],
     }
-    said = _said("confirmation", heads, page, **told, arguments=facts.as_it_ran(action), too_long=0)
+    said = _said("confirmation", heads, page, **told, arguments=actions.as_it_ran(action), too_long=0)
     if not said.fits:
-        said = _said("confirmation", heads, page, **told, arguments=[], too_long=facts.length(action))
+        said = _said("confirmation", heads, page, **told, arguments=[], too_long=actions.length(action))
     return assembled(heads, said.text, said.html)
 
 
@@ -156,7 +155,7 @@ def _beginning(markdown: str) -> str:
 def _about(action: Action, title: str) -> dict[str, Any]:
     return {
         "headline": line(action.title),
-        "facts": facts.facts(action, title),
+        "facts": actions.facts(action, title),
         # What a tool does its server says; what else is asked we say ourselves.
         "why": "" if action.kind is ActionKind.TOOL else body(action.why or ""),
         "kind": str(action.kind),

@@ -19,7 +19,7 @@ from pizzabot.messages import Action
 from pizzabot.text import visible
 
 from ..letters import Mailbox
-from .outcomes import tool_name
+from .actions import tool_name
 
 _LINE = 78
 _ENCODED_WORD = 66  # a line that holds one takes 76 columns (RFC 2047, 2), the name of the header among them

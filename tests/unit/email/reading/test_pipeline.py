@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.email.letters import Envelope, LetterKind, Mailbox
 from pizzabot.adapters.email.reading.addresses import MAX_RECIPIENTS
+from pizzabot.adapters.email.reading.identity import MAX_REFERENCES
 from pizzabot.adapters.email.reading.pipeline import read
-from pizzabot.adapters.email.reading.references import MAX_REFERENCES
 from pizzabot.adapters.email.reading.shape import MAX_BYTES, MAX_DEPTH, MAX_HEADER_BYTES
 
 from pizzabot.text import is_storable
