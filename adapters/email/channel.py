@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .delivering import Delivering
     from .imap.door import ImapDoor
     from .reading.reader import Reader
-    from .sending import Sender
     from .smtp.door import MailDoor
+    from .smtp.sending import Sender
 
 logger = logging.getLogger(__name__)
 
@@ -207,8 +207,8 @@ class _Parts:
         from .imap.door import ImapDoor
         from .oauth import blocking, token_source
         from .reading.reader import Reader
-        from .sending import Sender
         from .smtp.door import MailDoor
+        from .smtp.sending import Sender
         from .writing.signing import load_key
 
         settings, words, mailboxes = doors.settings.email, doors.settings.approvals.words, channel.mailboxes
@@ -277,5 +277,5 @@ class _Cursors:
 def _import_libraries() -> None:
     from importlib import import_module
 
-    for name in ("answering", "delivering", "imap.door", "reading.reader", "sending", "smtp.door"):
+    for name in ("answering", "delivering", "imap.door", "reading.reader", "smtp.door", "smtp.sending"):
         import_module(f".{name}", __package__)

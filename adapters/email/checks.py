@@ -17,9 +17,9 @@ from .failures import Declined, NotLetIn, Unreachable
 from .imap.connection import Folder, ImapConnection
 from .imap.door import log_in
 from .oauth import blocking, token_source
-from .sending import Sender
 from .smtp.door import Certificate, why_closed
 from .smtp.replies import NotLetIn as NotLetOut
+from .smtp.sending import Sender
 from .writing.signing import load_key
 
 # What doctor takes: level (ok, warning or error), what was found, the cure.

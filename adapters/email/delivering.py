@@ -27,8 +27,8 @@ from .caps import HourlyCap
 from .letters import Mailbox
 from .mailboxes import Mailboxes
 from .places import VIA, OwnAddress, Place, new_token, place_at
-from .sending import Sender
 from .smtp.replies import NoSuchRecipient
+from .smtp.sending import Sender
 from .talks import Asked, Talk, Talks, bounce_key, given_key, mail_key, reply_key, told_key, written
 from .writing import compose
 from .writing.headers import Heads, reply_subject, request_subject

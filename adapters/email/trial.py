@@ -27,8 +27,8 @@ from .oauth import blocking, token_source
 from .places import OwnAddress, new_token
 from .reading.headers import headers_of
 from .reading.shape import halves
-from .sending import Sender
 from .smtp.replies import NoSuchRecipient, Rejected
+from .smtp.sending import Sender
 from .trial_mails import forgery, of_forgery, of_returned, topmost, trial
 from .writing.signing import load_key, sign
 

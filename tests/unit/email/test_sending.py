@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pizzabot.adapters.email import smtp_client
-from pizzabot.adapters.email.sending import Sender
+from pizzabot.adapters.email.smtp import client as smtp_client
 from pizzabot.adapters.email.smtp.replies import Away, Deferred, NoSuchRecipient, NotLetIn, Rejected
+from pizzabot.adapters.email.smtp.sending import Sender
 from pydantic import SecretStr
 
 from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown
@@ -92,7 +92,7 @@ async def test_an_idle_connection_is_closed(sink: SmtpSink) -> None:
 async def test_a_kept_connection_that_the_server_cut_is_opened_again(
     sink: SmtpSink, monkeypatch: pytest.MonkeyPatch, checked_after: float
 ) -> None:
-    monkeypatch.setattr("pizzabot.adapters.email.sending._CHECKED_AFTER_SECONDS", checked_after)
+    monkeypatch.setattr("pizzabot.adapters.email.smtp.sending._CHECKED_AFTER_SECONDS", checked_after)
     async with sending(sink) as sender:
         await sender.send(US, ADA, MAIL)
         sink.cut_connections()
@@ -473,7 +473,7 @@ async def test_closing_sends_what_was_begun_and_nothing_that_waits(sink: SmtpSin
 async def test_closing_does_not_wait_for_a_server_that_dawdles(
     trusted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, security: str
 ) -> None:
-    monkeypatch.setattr("pizzabot.adapters.email.sending._CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("pizzabot.adapters.email.smtp.sending._CLOSE_SECONDS", 0.1)
     with SmtpSink(certificate=trusted) as sink:
         sink.faults.append(Fault("content", seconds=30))
         async with sending(sink, security=security, host="localhost") as sender:

@@ -1,4 +1,4 @@
-"""How is one mail handed to the outgoing server? One connection, blocking; `smtp.replies` says how it fails.
+"""How is one mail handed to the outgoing server? One connection, blocking; `replies` says how it fails.
 
 The steps are taken one by one, not by `smtplib.SMTP.sendmail`, which cannot tell the first from the last.
 Encryption is verified and never "if possible": STARTTLS that is not offered is an error, and what came in the
@@ -20,8 +20,8 @@ from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown, PizzaB
 from pizzabot.settings.tables import SmtpTable
 from pizzabot.text import visible
 
-from .smtp.replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, why
-from .tls import verified_context
+from ..tls import verified_context
+from .replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, why
 
 # The outbox allows 60 s for a delivery: these stay below together, unless a server dawdles at each step.
 COMMAND_SECONDS = 15.0

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from pizzabot.settings.tables import SmtpTable
 
-from .smtp.replies import Away
-from .smtp_client import Connection, Refusals, TokenSource
+from .client import Connection, Refusals, TokenSource
+from .replies import Away
 
 _T = TypeVar("_T")
 
@@ -82,7 +82,7 @@ class Sender:
         that knows that the mail was not sent.
 
         Raises:
-            Away, NotLetIn, Deferred, Rejected, NoSuchRecipient, DeliveryUnknown: see `smtp.replies`.
+            Away, NotLetIn, Deferred, Rejected, NoSuchRecipient, DeliveryUnknown: see `replies`.
         """
         recipients = (recipient,) if isinstance(recipient, str) else tuple(dict.fromkeys(recipient))
         last_word = _LastWord(about_to_end)
