@@ -206,6 +206,13 @@ sa.Index(
     runs.c.id,
     **_where(RUN_QUEUED),
 )
+sa.Index(
+    "runs_queued_of_person",
+    runs.c.person,
+    runs.c.queued_at,
+    runs.c.id,
+    **_where(RUN_QUEUED),
+)
 sa.Index("runs_running", runs.c.id, **_where(RUN_RUNNING))
 # Promise 3 as a constraint: a second active run of a thread cannot be stored.
 sa.Index(

@@ -64,12 +64,15 @@ _INSERT = sa.insert(runs)
 _TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
 _HELD_FROM = sa.select(messages.c.author).where(_HELD).order_by(messages.c.seq).limit(1)
 _QUEUED = (
-    sa.select(runs.c.id)
+    sa.select(runs.c.id, runs.c.person, runs.c.queued_at)
     .where(RUN_QUEUED, runs.c.thread_id.not_in(sa.bindparam("busy", expanding=True)))
     .order_by(runs.c.queued_at, runs.c.id)
     .limit(sa.bindparam("count"))
     .with_for_update(skip_locked=True)
 )
+_QUEUED_OF = _QUEUED.where(runs.c.person == sa.bindparam("person"))
+_NEXT_PERSON = sa.select(sa.func.min(runs.c.person)).where(RUN_QUEUED, runs.c.person > sa.bindparam("after"))
+_AT_WORK = sa.select(runs.c.person, sa.func.count()).where(RUN_RUNNING).group_by(runs.c.person)
 _START = (
     sa.update(runs)
     .where(_THIS, RUN_QUEUED)
@@ -184,17 +187,33 @@ def held_from(connection: sa.Connection, thread_id: str) -> str | None:
 
 
 def claim(connection: sa.Connection, limit: int, now: datetime, *, busy: Sequence[str] = ()) -> list[Run]:
-    """Take up to `limit` queued runs, oldest first; none while everything is stopped.
+    """Take up to `limit` queued runs; none while everything is stopped.
 
-    `busy` are threads whose former attempt is still leaving: two must not work on one graph.
+    Of each person the oldest first. Among people it is the turn of whoever has the fewest at work, so that a
+    thousand runs of one person hold up nobody else's. `busy` are threads whose former attempt is still
+    leaving: two must not work on one graph.
     """
     if stopped_by(connection) is not None:
         return []
     return [
         run
-        for row in connection.execute(_QUEUED, {"count": limit, "busy": list(busy)}).all()
-        if (run := _start(connection, row.id, now, attempt=None)) is not None
+        for run_id in _next(connection, limit, list(busy))
+        if (run := _start(connection, run_id, now, attempt=None)) is not None
     ]
+
+
+def _next(connection: sa.Connection, limit: int, busy: Sequence[str]) -> list[str]:
+    """Whose turn it is, at most `limit`. How many wait behind them costs nothing."""
+    oldest = connection.execute(_QUEUED, {"count": limit + 1, "busy": busy}).all()
+    if len(oldest) <= limit:
+        return [row.id for row in oldest]
+    at_work = {row[0]: int(row[1]) for row in connection.execute(_AT_WORK)}
+    turns: list[tuple[int, datetime, str]] = []
+    person: str | None = ""
+    while (person := connection.execute(_NEXT_PERSON, {"after": person}).scalar()) is not None:
+        own = connection.execute(_QUEUED_OF, {"person": person, "count": limit, "busy": busy}).all()
+        turns += [(n, row.queued_at, row.id) for n, row in enumerate(own, at_work.get(person, 0))]
+    return [run_id for _, _, run_id in sorted(turns)[:limit]]
 
 
 def claim_again(connection: sa.Connection, run_id: str, attempt: int, now: datetime) -> Run | None:

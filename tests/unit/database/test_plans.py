@@ -13,9 +13,18 @@ from pizzabot.inbox import pages, runs
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person
 from tests.fakes.clock import FakeClock
+from tests.fakes.rows import arrives
 
 ADA = Person("Ada", "owner")
 NOW = FakeClock().now()
+
+
+def _claims_of_many(connection: sa.Connection) -> None:
+    """More is queued than may start, so the people take turns."""
+    for person in ("Ada", "Ada", "Bob"):
+        arrives(connection, FakeClock(), person=person)
+    runs.claim(connection, 1, NOW)
+
 
 QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "the next item of the outbox": outbox.next_due,
@@ -23,6 +32,7 @@ QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "the outbox for status": outbox.summary,
     "the outbox after a crash": lambda c: outbox.recover(c, NOW),
     "claiming queued runs": lambda c: runs.claim(c, 5, NOW),
+    "claiming some of many queued runs": _claims_of_many,
     "runs after a crash": runs.recover,
     "runs at work": runs.running,
     "the first page": lambda c: pages.page(c, ADA, "all", limit=20, cursor=None, words=""),

@@ -129,6 +129,30 @@ async def test_runs_are_claimed_oldest_first_and_each_once(database: Database, c
     assert sorted(run.id for some in claimed for run in some) == made[4:]
 
 
+async def test_many_runs_of_one_person_hold_up_nobody_elses(database: Database, clock: FakeClock) -> None:
+    def work(connection: sa.Connection) -> list[str]:
+        for person in [*["Ada"] * 6, "Bob", "Bob", "Cay"]:
+            arrives(connection, clock, person=person)
+            clock.advance(seconds=1)
+        return [run.person for count in (2, *[1] * 7) for run in runs.claim(connection, count, NOW)]
+
+    assert await database.write(work) == ["Ada", "Bob", "Cay", "Ada", "Bob", "Ada", "Ada", "Ada", "Ada"]
+
+
+async def test_whoever_has_much_at_work_waits_for_whoever_has_nothing(
+    database: Database, clock: FakeClock
+) -> None:
+    def work(connection: sa.Connection) -> list[str]:
+        for _ in range(5):
+            arrives(connection, clock)
+        runs.claim(connection, 3, NOW)
+        clock.advance(seconds=60)
+        arrives(connection, clock, person="Bob")
+        return [run.person for run in runs.claim(connection, 2, NOW)]
+
+    assert await database.write(work) == ["Bob", "Ada"]
+
+
 async def test_a_resumed_run_queues_behind_those_that_wait(database: Database, clock: FakeClock) -> None:
     def work(connection: sa.Connection) -> list[bool]:
         arrives(connection, clock)
