@@ -21,6 +21,7 @@ from pizzabot.messages import Action, ActionState
 from pizzabot.people import Person, may_write
 
 from . import words
+from .caps import HourlyCap
 from .deciding import Deciding
 from .handing import Handing, Reply
 from .letters import Letter, LetterKind
@@ -33,10 +34,16 @@ class Answering:
     """Deals with letters."""
 
     def __init__(
-        self, doors: Doors, own: OwnAddress, talks: Talks, mailboxes: Mailboxes, accepted_words: Words
+        self,
+        doors: Doors,
+        own: OwnAddress,
+        talks: Talks,
+        mailboxes: Mailboxes,
+        accepted_words: Words,
+        cap: HourlyCap,
     ) -> None:
         self._doors, self._own, self._talks, self._mailboxes = doors, own, talks, mailboxes
-        self._handing = Handing(doors, own, talks)
+        self._handing = Handing(doors, own, talks, cap)
         self._deciding = Deciding(doors, self._handing, accepted_words)
 
     @property
@@ -82,6 +89,8 @@ class Answering:
             self._handing.leave(letter, "answers a question that was put to somebody else")
             return
         first = found[0] if found and await self._is_part_of(found[0], person) else None
+        if first is None:
+            self._handing.check_room(person.name)
         reply = Reply(letter, key, person, author, first)
         await self._handing.remember(reply)
         action = await self._deciding.asked(reply)

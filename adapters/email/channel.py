@@ -93,6 +93,8 @@ class EmailChannel:
             said += [f"mail that {why}: {count}" for why, count in sorted(left_alone.items())]
             said += [f"refused at the door for its {why}: {count}" for why, count in sorted(refused.items())]
             said += [f"as many mails an hour as allowed: {box}" for box in self._parts.cap.reached()]
+            many = self._parts.accepting.reached()
+            said += [f"as many mails in an hour as are taken in: from {name}; more wait" for name in many]
         return said
 
     async def start(self) -> None:
@@ -218,7 +220,10 @@ class _Parts:
         self.ours = Ours((own.address,), instance, settings.trusted_authserv_ids)
         self.reader: Reader = Reader()
         accepted = Words(frozenset(words.approve), frozenset(words.reject))
-        self.answering: Answering = Answering(doors, own, talks, mailboxes, accepted)
+        self.accepting = HourlyCap(
+            settings.caps.accepted_per_person_hour, lambda: doors.clock.now().timestamp()
+        )
+        self.answering: Answering = Answering(doors, own, talks, mailboxes, accepted, self.accepting)
         tokens = blocking(token_source(settings.smtp.oauth)) if settings.smtp.oauth is not None else None
         self.sender: Sender = Sender(settings.smtp, tokens)
         self.cap = HourlyCap(settings.caps.per_verified_person_hour, asyncio.get_running_loop().time)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pizzabot.doors import Doors
 from pizzabot.errors import Refused, Unavailable
 from pizzabot.inbox.intake import MAX_ATTACHMENTS, MAX_TEXT, MAX_TITLE
-from pizzabot.messages import Attachment, InboundMessage, ThreadState, Told
+from pizzabot.messages import Accepted, Attachment, InboundMessage, ThreadState, Told
 from pizzabot.people import Person
 from pizzabot.text import storable
 
 from . import words
+from .caps import HourlyCap, TooMany
 from .letters import Letter
 from .places import VIA, OwnAddress, Place
 from .talks import Asked, Talks, mail_key, written
@@ -47,8 +48,9 @@ class Reply:
 class Handing:
     """Hands replies on, and answers them."""
 
-    def __init__(self, doors: Doors, own: OwnAddress, talks: Talks) -> None:
-        self._doors, self._own, self._talks = doors, own, talks
+    def __init__(self, doors: Doors, own: OwnAddress, talks: Talks, cap: HourlyCap) -> None:
+        """`cap` bounds what each person hands over; what is beyond it is put off."""
+        self._doors, self._own, self._talks, self._cap = doors, own, talks, cap
         self.left_alone: Counter[str] = Counter()  # why mail had no effect, for status
 
     def leave(self, letter: Letter, why: str) -> None:
@@ -57,6 +59,11 @@ class Handing:
         author = letter.author.address if letter.author is not None else "nobody"
         details = letter.verification if not letter.verified else letter.why
         logger.info("a mail of %s was left alone: it %s (%s)", author, why, details)
+
+    def check_room(self, person: str) -> None:
+        """Raises TooMany when a new mail of the person has to come later; nothing is stored for it then."""
+        if not self._cap.has_room(person):
+            raise TooMany(person)
 
     async def remember(self, reply: Reply) -> None:
         """Who is on the conversation and what the next mail of ours answers."""
@@ -82,7 +89,12 @@ class Handing:
         )
 
     async def say(self, reply: Reply, text: str | None = None, *, quietly: bool = False) -> None:
-        """Hand what was written to the agent."""
+        """Hand what was written to the agent.
+
+        Raises:
+            TooMany: so much came from the person that this has to come later.
+            Unavailable: it could not be stored.
+        """
         letter, asked = reply.letter, reply.asked
         said, files = _said(text if text is not None else _text(letter, is_new=asked is None), letter)
         message = InboundMessage(
@@ -97,7 +109,7 @@ class Handing:
             is_guest=True,
         )
         try:
-            accepted = await self._doors.accept(message)
+            accepted = await self._accepted(message)
         except Unavailable:
             raise
         except Refused as error:
@@ -110,6 +122,19 @@ class Handing:
             await self._doors.keep(VIA, {mail_key(letter.message_id): written(here)})
         if not quietly:
             await self._say_when(reply, accepted.thread_id, held=accepted.held)
+
+    async def _accepted(self, message: InboundMessage) -> Accepted:
+        """Accepted within the cap, of which only what is new takes anything."""
+        if not self._cap.takes(message.person):
+            raise TooMany(message.person)
+        is_new = False
+        try:
+            accepted = await self._doors.accept(message)
+            is_new = not accepted.duplicate
+        finally:
+            if not is_new:
+                self._cap.give_back(message.person)
+        return accepted
 
     async def _say_when(self, reply: Reply, thread_id: str, *, held: bool) -> None:
         """Say that it has to wait, when it has to."""

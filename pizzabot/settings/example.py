@@ -63,6 +63,7 @@ _EXAMPLE = """\
 # [email.caps]
 # automatic_per_thread = 30
 # per_verified_person_hour = 600
+# accepted_per_person_hour = 300
 # per_unverified_address_day = 0
 # questions_per_action = 3
 

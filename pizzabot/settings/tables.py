@@ -194,10 +194,11 @@ class DkimTable(Table):
 
 
 class CapsTable(Table):
-    """`[email.caps]`: breakers against mail loops."""
+    """`[email.caps]`: breakers against mail loops and floods."""
 
     automatic_per_thread: Count = 30
     per_verified_person_hour: Count = 600
+    accepted_per_person_hour: Count = 300
     per_unverified_address_day: Count = 0
     questions_per_action: Count = 3
 

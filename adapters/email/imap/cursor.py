@@ -44,6 +44,7 @@ class Cursor:
 
     Mails up to `last_uid` are settled. `began_at` is the first start of all: what was there before is never
     wanted. At `caught_up_at` nothing was left to take. `unmarked` were taken in and perhaps not yet marked.
+    `waiting` were put off and are taken in later; all of them are below `last_uid`.
     """
 
     uidvalidity: int
@@ -52,22 +53,39 @@ class Cursor:
     caught_up_at: datetime
     look_back: LookBack | None = None
     unmarked: tuple[int, ...] = ()
+    waiting: tuple[int, ...] = ()
 
     def taken(self, uid: int) -> Cursor:
         """`uid` was taken in, and is to be marked."""
-        return replace(self, last_uid=uid, unmarked=(*self.unmarked, uid))
+        return replace(self.dropped(uid), unmarked=(*self.unmarked, uid))
 
     def passed(self, uid: int) -> Cursor:
+        """Nothing up to `uid` is new any more."""
+        return replace(self, last_uid=max(self.last_uid, uid))
+
+    def dropped(self, uid: int) -> Cursor:
         """`uid` is settled without having been taken in: it is gone, or could not be read."""
-        return replace(self, last_uid=uid)
+        waiting = self.waiting
+        if uid in waiting:
+            waiting = tuple(other for other in waiting if other != uid)
+        return replace(self.passed(uid), waiting=waiting)
+
+    def put_off(self, uid: int) -> Cursor:
+        """`uid` waits, and what came after it is taken in before."""
+        if uid in self.waiting:
+            return self
+        return replace(self.passed(uid), waiting=(*self.waiting, uid))
 
     def marked(self) -> Cursor:
         """Everything that was taken in is marked."""
         return replace(self, unmarked=())
 
     def caught_up(self, at: datetime) -> Cursor:
-        """Nothing was left to take when the server was asked at `at`."""
-        return replace(self, caught_up_at=at, look_back=None)
+        """Nothing new was left to take when the server was asked at `at`.
+
+        While mails wait the time stays: should all UIDs be new, they are found again by when they came.
+        """
+        return replace(self, caught_up_at=self.caught_up_at if self.waiting else at, look_back=None)
 
     def is_worth_storing(self, stored: Cursor) -> bool:
         """Whether this differs from what is on disk by more than a few minutes of nothing."""
@@ -83,7 +101,12 @@ def opened(stored: Cursor | None, uidvalidity: int, uidnext: int, now: datetime)
         return stored
     since = max(stored.began_at, stored.caught_up_at - MARGIN).replace(microsecond=0)  # as INTERNALDATE
     return replace(
-        stored, uidvalidity=uidvalidity, last_uid=0, look_back=LookBack(since, uidnext), unmarked=()
+        stored,
+        uidvalidity=uidvalidity,
+        last_uid=0,
+        look_back=LookBack(since, uidnext),
+        unmarked=(),
+        waiting=(),
     )
 
 
@@ -128,6 +151,7 @@ def to_text(cursor: Cursor) -> str:
             "caught_up_at": cursor.caught_up_at.isoformat(),
             "look_back": [back.since.isoformat(), back.until_uid] if back else None,
             "unmarked": cursor.unmarked,
+            "waiting": cursor.waiting,
         }
     )
 
@@ -143,4 +167,5 @@ def from_text(text: str) -> Cursor:
         caught_up_at=datetime.fromisoformat(said["caught_up_at"]),
         look_back=LookBack(datetime.fromisoformat(back[0]), int(back[1])) if back else None,
         unmarked=tuple(map(int, said["unmarked"])),
+        waiting=tuple(map(int, said.get("waiting", ()))),
     )

@@ -131,7 +131,7 @@ class ImapDoor:
                 await self._pause(failures)
                 continue
             failures = 0
-            self._tell("ok", _left(self._place.left))
+            self._tell("ok", _remarks(self._place.left, intake.waiting))
             await connection.wait(min(self._settings.poll_seconds, random.uniform(*self._timing.renew)))
 
     async def _counted(self, raw: bytes, envelope: Envelope) -> None:
@@ -168,8 +168,13 @@ def back_off_seconds(failures: int, first: float, longest: float) -> float:
     return float(min(longest, first * 2.0 ** min(failures - 1, 30)))
 
 
-def _left(mails: int) -> str | None:
-    if not mails:
-        return None
-    were = "1 mail could not be read and was" if mails == 1 else f"{mails} mails could not be read and were"
-    return f"{were} left in the mailbox; see the log"
+def _remarks(left: int, waiting: int) -> str | None:
+    """What an operator reads of mails that lie in the mailbox and were not taken in."""
+    said = []
+    if left:
+        were = "1 mail could not be read and was" if left == 1 else f"{left} mails could not be read and were"
+        said.append(f"{were} left in the mailbox; see the log")
+    if waiting:
+        wait = "1 mail waits" if waiting == 1 else f"{waiting} mails wait"
+        said.append(f"{wait} in the mailbox, as more came from one person than is taken in within an hour")
+    return "; ".join(said) or None

@@ -4,6 +4,7 @@
 
 A mail is settled when the cursor behind it is stored. Whoever is killed before that takes it again, and
 `take` knows it. Marking comes last, for people's eyes; what death left unmarked is marked at the next start.
+A mail of somebody who has sent too many waits where it is; those behind it come first, then it comes again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Protocol
 from pizzabot.clock import Clock
 from pizzabot.errors import PizzaBotError, Unavailable
 
+from ..caps import TooMany
 from ..failures import Declined, Unreachable
 from ..letters import Envelope
 from .connection import Folder, ImapConnection
@@ -31,7 +33,8 @@ _CUTS = 10  # an outage looks the same as a mail that the server cannot bring ou
 _RETURN_PATH = re.compile(rb"^Return-Path:[ \t]*(?:\r?\n[ \t]+)?<?([^<>\s]*)>?[ \t]*\r?$", re.I | re.M)
 _END_OF_HEADER = re.compile(rb"^\r?\n", re.M)
 
-# Commits a mail, or raises Unavailable when it could not be stored now. The same mail may come again.
+# Commits a mail, or raises Unavailable when nothing can be stored now, and TooMany when this one has to wait.
+# The same mail may come again.
 Take = Callable[[bytes, Envelope], Awaitable[None]]
 
 
@@ -55,6 +58,7 @@ class Place:
     def __init__(self, key: str, state: KeyValue, clock: Clock) -> None:
         self.key, self.clock = key, clock
         self.left = 0  # mails that were given up
+        self.senders: dict[tuple[int, int], str] = {}  # of mails that wait, by UIDVALIDITY and UID
         self._state = state
         self._failures: Counter[tuple[str, int, int]] = Counter()
 
@@ -109,14 +113,20 @@ class Intake:
         await intake._mark()
         return intake
 
+    @property
+    def waiting(self) -> int:
+        """How many mails were put off."""
+        return len(self._cursor.waiting)
+
     async def take_new(self) -> None:
-        """Take in everything that is new, in order.
+        """Take in what was put off, as far as it may come now, then everything that is new, in order.
 
         Raises:
             Unavailable: it cannot be stored now; nothing is lost, call again.
             NotTaken: a mail could not be taken in; call again, it is given up after some tries.
             Unreachable, Declined: the connection is of no more use.
         """
+        await self._take_waiting()
         asked_at = self._place.clock.now()
         uids = new_uids(self._cursor, await self._connection.search(criteria(self._cursor)))
         for batch in batches(uids, _BATCH):
@@ -129,10 +139,31 @@ class Intake:
         if self._cursor.is_worth_storing(self._stored):
             await self._store(self._cursor)
 
+    async def _take_waiting(self) -> None:
+        """Try again what was put off. Whoever still has too many is asked about once, not for each mail."""
+        many: set[str] = set()
+        senders, uidvalidity = self._place.senders, self._cursor.uidvalidity
+        for uid in self._cursor.waiting:
+            if senders.get((uidvalidity, uid)) in many:
+                continue
+            senders.pop((uidvalidity, uid), None)
+            for found in await self._connection.sizes([uid]):
+                await self._one(found)
+            sender = senders.get((uidvalidity, uid))
+            if sender is not None:
+                many.add(sender)
+            else:
+                self._cursor = self._cursor.dropped(uid)  # taken in, or gone
+        await self._mark()
+
     async def _one(self, found: Found) -> None:
         cursor = self._cursor
         try:
             taken = await self._hand_over(found)
+        except TooMany as error:
+            self._place.senders[cursor.uidvalidity, found.uid] = error.person
+            self._cursor = cursor.put_off(found.uid)
+            return
         except Unavailable:
             raise
         except Unreachable:
@@ -159,7 +190,7 @@ class Intake:
         return True
 
     async def _give_up(self, found: Found) -> None:
-        await self._store(self._cursor.passed(found.uid))
+        await self._store(self._cursor.dropped(found.uid))
         self._place.left += 1
         logger.error(
             "mailbox %s: the mail with UID %d was given up and left where it is", self._place.key, found.uid

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pizzabot.errors import Refused, Unavailable
 from pizzabot.text import visible
 
+from ..caps import TooMany
 from ..letters import Envelope
 
 logger = logging.getLogger(__name__)
@@ -119,6 +120,8 @@ class Doorkeeper:
     async def _taken(self, content: bytes, envelope: Envelope) -> str:
         try:
             await self._take(content, envelope)
+        except TooMany as error:
+            return self.refuse("rate", f"451 4.7.1 {_words(error)}")
         except Unavailable as error:
             return self.refuse("storage", f"451 4.3.0 {_words(error)}")
         except Refused as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import given
@@ -35,6 +36,7 @@ CURSORS = st.builds(
     caught_up_at=TIMES,
     look_back=st.none() | st.builds(LookBack, TIMES, UIDS),
     unmarked=st.lists(UIDS, max_size=5).map(tuple),
+    waiting=st.lists(UIDS, max_size=5, unique=True).map(tuple),
 )
 
 
@@ -114,3 +116,44 @@ def test_batches_are_the_whole_in_pieces(uids: list[int], size: int) -> None:
     pieces = batches(uids, size)
     assert [uid for piece in pieces for uid in piece] == uids
     assert all(0 < len(piece) <= size for piece in pieces)
+
+
+# -- mails that wait -----------------------------------------------------------------------------------------
+
+
+def test_a_mail_that_was_put_off_waits_while_others_are_taken_in() -> None:
+    after = cursor().put_off(42).taken(43).passed(44)
+    assert (after.last_uid, after.waiting, after.unmarked) == (44, (42,), (43,))
+    assert criteria(after) == ["UID", "45:*"]
+
+
+def test_a_mail_that_waits_is_taken_in_without_going_back() -> None:
+    after = cursor().put_off(42).put_off(43).taken(44).taken(42)
+    assert (after.last_uid, after.waiting, after.unmarked) == (44, (43,), (44, 42))
+
+
+def test_a_mail_that_is_put_off_again_keeps_its_place() -> None:
+    assert cursor().put_off(42).put_off(43).put_off(42).waiting == (42, 43)
+
+
+def test_a_mail_that_is_gone_waits_no_more() -> None:
+    assert cursor().put_off(42).dropped(42).waiting == ()
+
+
+def test_what_waits_is_stored() -> None:
+    assert cursor().put_off(42).is_worth_storing(cursor().passed(42))
+
+
+def test_what_waits_is_found_again_by_when_it_came_when_all_uids_are_new() -> None:
+    waits = cursor().put_off(42).caught_up(NOW)
+    anew = opened(waits, uidvalidity=2, uidnext=90, now=NOW)
+    assert anew.waiting == ()
+    assert anew.look_back is not None
+    assert anew.look_back.since <= NOW - WEEK
+    assert waits.dropped(42).caught_up(NOW).caught_up_at == NOW
+
+
+def test_a_cursor_of_before_mails_could_wait_is_understood() -> None:
+    stored = json.loads(to_text(cursor()))
+    del stored["waiting"]
+    assert from_text(json.dumps(stored)) == cursor()

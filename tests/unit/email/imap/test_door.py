@@ -8,21 +8,25 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from imapclient import IMAPClient
 
+from adapters.email.caps import TooMany
 from adapters.email.imap.connection import TAKEN
 from adapters.email.imap.intake import LARGEST_MAIL
 from pizzabot.errors import Unavailable
 from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.fakes.mail.dovecot import Dovecot, dovecot_server
-from tests.fakes.mail.watching import Notes, Watched, letter
+from tests.fakes.mail.watching import QUICK, Notes, Watched, letter
 
 KEYWORD = TAKEN.encode()
+_OFTEN = replace(QUICK, renew=(0.1, 0.1))
 
 
 @pytest.fixture(scope="session")
@@ -306,6 +310,52 @@ async def test_a_mail_that_cannot_be_stored_now_waits_with_all_behind_it(dovecot
         await watched.until_taken("one", "two")
         assert ("down", "mail waits in the mailbox: The disk is full.") in watched.states
         assert await watched.until_state("ok") is None
+
+
+async def test_mails_of_somebody_who_sent_too_many_wait_and_hold_up_nobody_else(dovecot: Dovecot) -> None:
+    has_room, tried = asyncio.Event(), Counter[str]()
+
+    def too_many(subject: str) -> None:
+        tried[subject] += 1
+        if subject.startswith("ada") and not has_room.is_set():
+            raise TooMany("Ada")
+
+    notes = Notes()
+    async with Watched(dovecot.settings(), notes, _OFTEN) as watched:
+        await watched.until_state("ok")
+        watched.refuse = too_many
+        dovecot.deliver(letter("ada 1"), letter("bob 1"), letter("ada 2"), letter("ada 3"), letter("bob 2"))
+        await watched.until_taken("bob 1", "bob 2")
+        await watched.until(lambda: "3 mails wait" in (watched.states[-1][1] or ""))
+        with dovecot.other() as client:
+            assert flags(client) == [set(), {KEYWORD}, set(), set(), {KEYWORD}]
+        await watched.until(lambda: tried["ada 1"] >= 3)
+        assert tried["ada 2"] == tried["ada 3"] == 1  # one of Ada's tells for all
+    async with Watched(dovecot.settings(), notes, _OFTEN) as watched:
+        watched.refuse = too_many
+        dovecot.deliver(letter("bob 3"))
+        await watched.until_taken("bob 3")
+        has_room.set()
+        await watched.until_taken("bob 3", "ada 1", "ada 2", "ada 3")
+        await watched.until(lambda: watched.states[-1] == ("ok", None))
+        with dovecot.other() as client:
+            await watched.until(lambda: flags(client) == [{KEYWORD}] * 6)
+
+
+async def test_a_mail_that_waits_and_is_deleted_waits_no_more(dovecot: Dovecot) -> None:
+    def too_many(subject: str) -> None:
+        raise TooMany("Ada")
+
+    async with Watched(dovecot.settings(), timing=_OFTEN) as watched:
+        await watched.until_state("ok")
+        watched.refuse = too_many
+        dovecot.deliver(letter("ada 1"))
+        await watched.until(lambda: "1 mail waits" in (watched.states[-1][1] or ""))
+        with dovecot.other() as client:
+            client.delete_messages(client.search("ALL"))
+            client.expunge()
+        await watched.until(lambda: watched.states[-1] == ("ok", None))
+        assert watched.mails == []
 
 
 async def test_a_mail_that_cannot_be_read_is_tried_three_times_and_left(dovecot: Dovecot) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pizzabot.adapters.email.caps import TooMany
 from pizzabot.adapters.email.letters import Envelope
 from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
@@ -91,6 +92,11 @@ async def test_a_connection_cut_during_the_commit_does_not_break_it_off() -> Non
             Unavailable("the disk is full; send it again"),
             "451 4.3.0 the disk is full; send it again",
             "storage",
+        ),
+        (
+            TooMany("Ada"),
+            "451 4.7.1 more mail came from you in this hour than is taken in; keep it, and send it later",
+            "rate",
         ),
         (Refused("not\r\n250 taken"), r"550 5.7.1 not\r\n250 taken", "content"),
         (RuntimeError("secret detail"), "451 4.3.0 this server failed; try again later", "fault"),
