@@ -74,7 +74,10 @@ class Answering:
         elif letter.kind not in (LetterKind.HUMAN, LetterKind.MALFORMED):
             self._handing.leave(letter, f"was written by no person: {letter.kind}")
         elif letter.author is None or not letter.verified:
-            self._handing.leave(letter, "has a sender that is not verified")
+            if letter.kind is LetterKind.MALFORMED:
+                self._handing.leave(letter, "could not be read")
+            else:
+                self._handing.leave(letter, "has a sender that is not verified")
         elif (person := self._doors.people.by_email(letter.author.address)) is None:
             self._handing.leave(letter, "is of somebody who is not in [[people]]")
         else:

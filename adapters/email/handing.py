@@ -18,7 +18,7 @@ from pizzabot.text import storable
 
 from . import words
 from .caps import HourlyCap, TooMany
-from .letters import Letter
+from .letters import Letter, LetterKind
 from .places import VIA, OwnAddress, Place
 from .talks import Asked, Talks, mail_key, written
 
@@ -57,7 +57,8 @@ class Handing:
         """Nothing follows. It is said in the log and in status, never to whoever sent it."""
         self.left_alone[why] += 1
         author = letter.author.address if letter.author is not None else "nobody"
-        details = letter.verification if not letter.verified else letter.why
+        is_unproven = letter.kind is LetterKind.HUMAN and not letter.verified
+        details = letter.verification if is_unproven else letter.why
         logger.info("a mail of %s was left alone: it %s (%s)", author, why, details)
 
     def check_room(self, person: str) -> None:
