@@ -55,7 +55,8 @@ class SmtpSink:
 
     `users` are names with passwords, or with access tokens for XOAUTH2; with any, a client has to log in.
     `certificate` and key turn on STARTTLS, and TLS from the first byte with `tls`. `faults` are used up
-    one by one, in order, each when its step is reached. `deliver` is handed each mail, before it is
+    one by one, in order, each when its step is reached. `refusals` say what RCPT of an address is answered
+    with for as long as it stands there. `deliver` is handed each mail, before it is
     acknowledged. `commands` are the verbs as they came, each with its connection's number.
     """
 
@@ -66,6 +67,7 @@ class SmtpSink:
     size: int = 2**25
     mechanisms: str = "LOGIN PLAIN XOAUTH2"
     faults: list[Fault] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
     mails: list[Mail] = field(default_factory=list)
     commands: list[tuple[int, str]] = field(default_factory=list)
     connections: int = 0
@@ -221,7 +223,8 @@ class _Dialogue(SMTP):
         await (self.push(reply) if reply else super().smtp_MAIL(arg))
 
     async def smtp_RCPT(self, arg: str | None) -> None:
-        reply = await self.fault("RCPT")
+        address = (arg or "").partition("<")[2].partition(">")[0]
+        reply = await self.fault("RCPT") or self._sink.refusals.get(address)
         await (self.push(reply) if reply else super().smtp_RCPT(arg))
 
     async def smtp_DATA(self, arg: str) -> None:
