@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 
 from pizzabot.home import Home
-from tests.bench import checkpoints, history, slack
+from tests.bench import checkpoints, email, history, slack
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_file, write_home
 from tests.lab.kill import Server
@@ -367,6 +367,58 @@ def in_slack(folder: Path) -> list[Row]:
     ]
 
 
+def by_mail(folder: Path, model: ModelServer) -> list[Row]:
+    """Reading, taking in, answering and holding mail, each beside something that does less."""
+    found = email.measured(folder, model)
+    parsed, door, bare = found.reading, found.door, found.bare
+    library = f"stdlib `email`, decoded {parsed['library']:.0f}"
+    rows = [
+        Row(
+            f"mails read per second, {parsed['mails']:.0f} of the corpus, {where}",
+            f"{parsed[name]:.0f}",
+            library,
+            times(parsed[name], parsed["library"]),
+        )
+        for name, where in (("here", "in this process"), ("apart", "in the process apart"))
+    ]
+
+    def row(what: str, name: str) -> Row:
+        return Row(
+            what, ms(door[name]), f"aiosmtpd and a file {ms(bare[name])}", times(door[name], bare[name])
+        )
+
+    rows += [
+        row("door: end of the mail to 250 (committed), p50", "accept"),
+        row("door: end of the mail to 250 (committed), p95", "slow accept"),
+        row("door: 250 to the answer in the sink, model 0 ms, p50", "answer"),
+        row("door: 250 to the answer in the sink, model 0 ms, p95", "slow answer"),
+    ]
+    return [*rows, *_from_the_mailbox(found.woken), *_large_mail(found.memory)]
+
+
+def _from_the_mailbox(woken: dict[str, float] | str) -> list[Row]:
+    if isinstance(woken, str):
+        return [Row("mailbox: delivery to run start", "skipped", woken, "")]
+    told, started = woken["told"], woken["started"]
+    beside = f"imapclient is told {ms(told)}"
+    return [
+        Row("mailbox: delivery to first model request, p50", ms(started), beside, times(started, told)),
+        Row("mailbox: IDLE wake-up to first model request", ms(started - told), "", ""),
+    ]
+
+
+def _large_mail(memory: dict[str, float] | str) -> list[Row]:
+    if isinstance(memory, str):
+        return [Row("memory with a mail of 25 MiB", "skipped", memory, "")]
+    rows = []
+    for name, who in (("server", "the server"), ("reader", "the process that reads mails")):
+        before, peak, after = (memory[f"{name} {when}"] for when in ("before", "peak", "after"))
+        beside = f"before {before:.0f}, after {after:.0f} MiB"
+        more = times(peak - before, email.LARGE / 2**20) + " the mail"
+        rows.append(Row(f"a mail of 25 MiB: peak of {who}", f"{peak:.0f} MiB", beside, more))
+    return [*rows, Row("a mail of 25 MiB: its end to 250", ms(memory["seconds"]), "", "")]
+
+
 def size(home: Path) -> int:
     """Bytes of the databases, the log files of SQLite included."""
     return sum(path.stat().st_size for path in home.glob("*.sqlite*"))
@@ -402,6 +454,7 @@ def main() -> None:
         )
         print(table("Pages, over HTTP", pages(write_home(root / "pages", model.url))))
         print(table("Slack", in_slack(root)))
+        print(table("Mail", by_mail(root, model)))
     print("\nCheckpoints\n")
     print(checkpoints.table(asyncio.run(checkpoints.rows())))
 
