@@ -230,11 +230,12 @@ async def open_runtime(
             url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
         )
         channels.update(load_channels(doors))
-        await delivery.start()
-        stack.push_async_callback(delivery.stop)
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)
+        # Last to start and first to stop: a channel that is not there would fail, and failing is waited out.
+        await delivery.start()
+        stack.push_async_callback(delivery.stop)
 
         # The doors are open; only now comes what takes seconds, or it would take them from the doors.
         async def begin() -> None:
