@@ -72,13 +72,15 @@ def until(found: Callable[[], T | None], what: str, seconds: float = PATIENCE_SE
     return it
 
 
-def mail(text: str, *, to: str = AGENT, answers: EmailMessage | None = None) -> EmailMessage:
-    """What Ada writes, as her mail server passes it on: with what it found out about its sender."""
-    written = EmailMessage(policy=policy.SMTP)
-    written["Authentication-Results"] = f"{AUTHSERV}; dmarc=pass header.from=example.com"
-    written["From"], written["To"] = ADA, to
+def mail(
+    text: str, *, author: str = ADA, to: str = AGENT, answers: EmailMessage | None = None
+) -> EmailMessage:
+    """What somebody writes, as a mail server passes it on: with what it found out about its sender."""
+    written, domain = EmailMessage(policy=policy.SMTP), author.rpartition("@")[2]
+    written["Authentication-Results"] = f"{AUTHSERV}; dmarc=pass header.from={domain}"
+    written["From"], written["To"] = author, to
     written["Subject"] = f"Re: {answers['Subject']}" if answers is not None else text
-    written["Message-ID"] = f"<{next(_NUMBERS)}.{time.monotonic_ns()}@example.com>"
+    written["Message-ID"] = f"<{next(_NUMBERS)}.{time.monotonic_ns()}@{domain}>"
     if answers is not None:
         written["In-Reply-To"] = answers["Message-ID"]
         written["References"] = f"{answers['References'] or ''} {answers['Message-ID']}".strip()
@@ -126,7 +128,7 @@ class Office:
     def _brings(self, written: EmailMessage) -> int | None:
         try:
             with smtplib.SMTP("127.0.0.1", self.door, timeout=20) as client:
-                client.sendmail(ADA, [str(written["To"])], written.as_bytes())
+                client.sendmail(str(written["From"]), [str(written["To"])], written.as_bytes())
         except smtplib.SMTPResponseException as error:
             return error.smtp_code
         except (smtplib.SMTPServerDisconnected, OSError):
