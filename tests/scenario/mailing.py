@@ -34,7 +34,7 @@ name = "Ada"
 role = "owner"
 emails = ["{ADA}"]
 """
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 60.0
 _NUMBERS = itertools.count(1)
 
 
@@ -68,7 +68,7 @@ def until(found: Callable[[], T | None], what: str, seconds: float = PATIENCE_SE
     end = time.monotonic() + seconds
     while not (it := found()):
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(0.03)
     return it
 
 
