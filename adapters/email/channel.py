@@ -136,7 +136,11 @@ class EmailChannel:
         return name, seed
 
     async def deliver(self, item: OutboundItem) -> Receipt:
-        return await self._attempt(self._ready().delivering.deliver(item))
+        delivering = self._ready().delivering
+        # A mail cannot be changed: here a repaint is one more mail, and can have gone out already, too.
+        if item.external_id is not None and await delivering.find(item) is not None:
+            return Receipt(item.external_id)
+        return await self._attempt(delivering.deliver(item))
 
     async def find(self, item: OutboundItem) -> Receipt | None:
         return await self._ready().delivering.find(item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.mail.smtp_sink import Fault
-from tests.unit.email.conftest import ADA, CAY, Post, body, comes, until
+from tests.unit.email.conftest import ADA, CAY, Post, body, comes, expense, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -61,6 +61,22 @@ async def test_a_server_that_dawdles_before_it_has_the_mail_gets_it_however_ofte
         await until(lambda: not post.sink.faults or None, 15, lambda: f"{post.sink.faults}")
     await post.gets(ADA, "at long last")
     assert len(with_words(post, ADA, "at long last")) == 1
+
+
+async def test_the_note_of_a_decision_is_a_mail_like_any_other_and_not_sent_a_third_time(post: Post) -> None:
+    await post.sends(ADA, expense("noted twice"), subject="Noted twice")
+    await post.asked(ADA, "noted twice")
+    thread = await post.thread("Noted twice")
+    action = await post.action(thread["id"])
+    known = len(await _failed(post, "probably arrived"))
+    post.sink.faults += [Fault("content", cut=True), Fault("content", cut=True)]
+    await post.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
+    await comes(lambda: _failed(post, "probably arrived"), lambda failed: len(failed) == known + 1)
+    notes = [
+        m for m in post.mails(ADA) if "Noted twice" in str(m["Subject"]) and "Rejected by Ada" in body(m)
+    ]
+    first, second = (m["Message-ID"] for m in notes)
+    assert first == second
 
 
 async def _failed(post: Post, words: str) -> list[dict[str, str]]:
