@@ -12,7 +12,9 @@ Raising Unavailable means: not taken, bring it again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 from pizzabot.approvals.verdicts import Words
 from pizzabot.doors import Doors
@@ -45,6 +47,7 @@ class Answering:
         self._doors, self._own, self._talks, self._mailboxes = doors, own, talks, mailboxes
         self._handing = Handing(doors, own, talks, cap)
         self._deciding = Deciding(doors, self._handing, accepted_words)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def left_alone(self) -> Mapping[str, int]:
@@ -54,6 +57,11 @@ class Answering:
     async def take(self, letter: Letter) -> None:
         """Deal with a letter once; raises Unavailable when that could not be stored."""
         name = letter.message_id or letter.digest
+        # Some servers bring a copy for each recipient, all at once: the first one is dealt with to its end.
+        async with self._turns.setdefault(name, asyncio.Lock()):
+            await self._take(letter, name)
+
+    async def _take(self, letter: Letter, name: str) -> None:
         key = f"email/{hashed(name)}/{letter.digest}"
         known = await self._doors.note(VIA, taken_key(name))
         if known == letter.digest:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from email.message import EmailMessage
 
 import pytest
 
 from tests.fakes.runtime import ledger_calls
-from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, Post, addresses, body, expense, invoice
+from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, Post, addresses, body, comes, expense, invoice
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -127,6 +128,37 @@ async def test_the_same_mail_twice_decides_and_answers_once(post: Post) -> None:
     await asyncio.sleep(0.3)
     confirmed = [m for m in post.mails(ADA) if m["In-Reply-To"] == "<replayed@example.com>"]
     assert len([m for m in confirmed if "Approved: " in body(m)]) == 1
+
+
+async def test_copies_of_an_answer_that_come_at_the_same_moment_are_one_answer(post: Post) -> None:
+    thread, question = await asks(post, "in six copies")
+    copies = (post.answers(ADA, question, "Approve", message_id="<six@example.com>") for _ in range(6))
+    await asyncio.gather(*copies)
+    await post.decided(thread, "approved")
+    await post.served.wait(thread, "idle")
+    await comes(lambda: post.served.http.get("/api/status"), lambda it: it.json()["outbox"]["pending"] == 0)
+    told = [body(m) for m in post.mails(ADA) if "<six@example.com>" in str(m["References"])]
+    assert [("Approved: " in text, "Already" in text) for text in told if "Result:" not in text] == [
+        (True, False)
+    ]
+
+
+async def test_copies_of_an_unclear_answer_that_come_at_the_same_moment_are_asked_about_once(
+    post: Post,
+) -> None:
+    _, question = await asks(post, "unclear in copies")
+    before = await _too_often(post)
+    copies = (post.answers(ADA, question, "Approve?", message_id="<unclear@example.com>") for _ in range(6))
+    await asyncio.gather(*copies)
+    await post.gets(ADA, "Nothing was decided")
+    said = [m["text"] for m in (await post.thread("unclear in copies"))["messages"] if m["role"] == "user"]
+    assert said.count("Approve?") == 1
+    assert await _too_often(post) == before
+
+
+async def _too_often(post: Post) -> list[str]:
+    """How often status says that an answer was unclear once too often."""
+    return re.findall(r"asked about often enough: \d+", (await post.state()).get("detail") or "")
 
 
 async def test_a_late_answer_is_told_and_changes_nothing(post: Post) -> None:
