@@ -37,7 +37,7 @@ class Spoken:
 
         Returns what is to be said to the person, "" for nothing; None when the text is any other message.
         """
-        reading = verdicts.read(text, self._words)
+        reading = verdicts.read(text, self._words, (person.name,))
         if reading.verdict not in _SPOKEN or reading.rest or not self._names_it(text):
             return None
         doors = self._workspace.doors

@@ -6,26 +6,63 @@ a word on the matter is none of them.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Sequence
 
 from pizzabot.approvals import vocabulary as v
-from pizzabot.approvals.grammar import QUESTIONS, SENTENCE, WORD, Grammar, plain
+from pizzabot.approvals.grammar import QUESTIONS, SENTENCE, WORD, Grammar, plain, turns
 
 _SIGNATURE_LINES, _SIGNATURE_WIDTH = 6, 80
+_MOST_ADDRESSED = 3  # words
+_GREETING_ENDS = re.compile(r"[.!。！]+\s+")
 
 
 def core(text: str, author: Collection[str], grammar: Grammar) -> list[str]:
     """The filled lines without the greeting, the closing formula and the `author`'s names."""
     names = _name_parts(author, grammar)
     lines = [line for line in text.split("\n") if line]
-    if lines and len(lines[0]) <= SENTENCE and v.GREETING.fullmatch(plain(lines[0])):
-        lines = lines[1:]
-    lines = _without_name(lines, names)
+    lines = _without_name(_without_greeting(lines), names)
     for at in range(max(0, len(lines) - _SIGNATURE_LINES - 1), len(lines)):
-        if _closes(lines[at]) and _is_signature(lines[at + 1 :]):
+        if _closes(lines[at]) and _is_signature(lines[at + 1 :], author, names):
             return _without_name(lines[:at], names)
     return lines
+
+
+def _without_greeting(lines: list[str]) -> list[str]:
+    """Without "Hi Ledger," on a line of its own or before the first sentence."""
+    if not lines:
+        return lines
+    if _greets(lines[0]):
+        return lines[1:]
+    end = _GREETING_ENDS.search(lines[0], 0, SENTENCE)
+    return [lines[0][end.end() :], *lines[1:]] if end and _greets(lines[0][: end.start()]) else lines
+
+
+def _greets(line: str) -> bool:
+    """Whether it is a greeting, perhaps with a name, and nothing that could be meant as a word on the matter.
+
+    Names have a capital, where a script has any: "Hi, do not" is the beginning of a sentence.
+    """
+    lowered = plain(line)
+    found = v.GREETING.match(lowered) if len(line) <= SENTENCE and len(lowered) == len(line) else None
+    if found is None:
+        return False
+    named = line[found.end() :].strip(" ,.!:，。！：\u00a0")
+    words = named.replace(",", " ").replace("，", " ").split()
+    return (
+        len(words) <= _MOST_ADDRESSED
+        and all(word[0].isalpha() and (not word[0].islower() or word in v.ADDRESSED) for word in words)
+        and not _means_something(named)
+    )
+
+
+def _means_something(line: str) -> bool:
+    """Whether a line that looks like a name could be meant as a word on the matter."""
+    lowered = plain(line)
+    return bool(
+        QUESTIONS.search(line) or turns(line) or v.STATEMENT.search(lowered) or v.VERDICTS.search(lowered)
+    )
 
 
 def _without_name(lines: list[str], names: frozenset[str]) -> list[str]:
@@ -55,14 +92,30 @@ def _closes(line: str) -> bool:
     return len(line) <= _SIGNATURE_WIDTH and all(v.CLOSING.fullmatch(part.strip()) for part in parts)
 
 
-def _is_signature(lines: Sequence[str]) -> bool:
-    """Whether these are names, titles and numbers, and nothing that could be meant as a word on it."""
-    return len(lines) <= _SIGNATURE_LINES and all(
-        len(line) <= _SIGNATURE_WIDTH
-        and not QUESTIONS.search(line)
-        and not v.TURNS.search(plain(line))
-        and (not line[0].islower() or "@" in line or line.startswith(("www.", "http")))
-        for line in lines
+def _is_signature(lines: Sequence[str], author: Collection[str], names: frozenset[str]) -> bool:
+    """Whether these are the author's name, titles and numbers, and nothing that could be meant otherwise.
+
+    Where the author is not known, any name may stand there.
+    """
+    return (
+        len(lines) <= _SIGNATURE_LINES
+        and all(
+            len(line) <= _SIGNATURE_WIDTH
+            and not _means_something(line)
+            and (not line[0].islower() or "@" in line or line.startswith(("www.", "http")))
+            for line in lines
+        )
+        and (not lines or not names or _signs(lines[0], author, names))
+    )
+
+
+def _signs(line: str, author: Collection[str], names: frozenset[str]) -> bool:
+    """Whether a part of the author's name stands in a line, or their initials are all of it."""
+    words = WORD.findall(unicodedata.normalize("NFC", line))
+    initials = "".join(words)
+    return any(word.lower() in names for word in words) or (
+        initials.isupper()
+        and any("".join(word[0] for word in WORD.findall(name)).startswith(initials) for name in author)
     )
 
 

@@ -66,7 +66,7 @@ def grammar(words: Words) -> Grammar:
             rf"(?:{_either(v.BEFORE_REJECTION)}[ ,.!\n-]+)*(?P<word>{refused}(?!['’\w]){objects}(?!['’\w])"
             rf"|no(?!['’\w]))"
         ),
-        courtesy=re.compile(rf"{courtesy}{tail}|{v.GREETING.pattern}"),
+        courtesy=re.compile(rf"{courtesy}{tail}|{v.GREETING.pattern}[ ,]*"),
         outcomes={
             verdict: re.compile(rf"(?:please[ ,]+)?{_either(phrases)}{tail}")
             for verdict, phrases in (
@@ -90,6 +90,12 @@ def _either(words: Iterable[str]) -> str:
 
 def _within(words: Iterable[str]) -> str:
     return rf"(?<!\w){_either(words)}(?!\w)"
+
+
+def turns(text: str) -> bool:
+    """Whether words stand in it that deny, restrict, postpone or doubt, in one of the known languages."""
+    lowered = plain(text)
+    return v.TURNS.search(lowered) is not None or v.TURNS_ELSEWHERE.search(lowered) is not None
 
 
 def tidy(text: str) -> str:

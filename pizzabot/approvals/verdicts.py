@@ -29,6 +29,7 @@ from pizzabot.approvals.grammar import (
     plain,
     sentences,
     tidy,
+    turns,
 )
 from pizzabot.messages import Verdict
 
@@ -112,7 +113,7 @@ def _aside(body: str) -> tuple[str, str]:
         return body, ""
     rest = body[end.end() :].strip()
     lowered = plain(rest)
-    if v.ASIDE.match(lowered) and not v.TURNS.search(lowered) and not v.RETRACTS.search(lowered):
+    if v.ASIDE.fullmatch(lowered) and not turns(rest) and not v.RETRACTS.search(lowered):
         return body[: end.start()], rest
     return body, ""
 

@@ -58,7 +58,14 @@ GREETING = re.compile(
     r"|добрый день"
     r"|beste|hej|hei|moi|dobrý den|ahoj|merhaba|selam|γεια(?: σας)?|szia|שלום|היי|مرحبا|السلام عليكم"
     r"|こんにちは"
-    r"|お世話になっております|你好|您好|안녕하세요)(?:[ ,]+[^\W\d_][\w.'’-]{0,30}){0,3}[ ,.!:，。！]*"
+    r"|お世話になっております|你好|您好|안녕하세요)(?!['’\w])"
+)
+# Whom a greeting may name in small letters; names have a capital.
+ADDRESSED = _phrases(
+    """
+    there | all | team | everyone | everybody | folks | guys | both | again | bot | pizza | alle | zusammen
+    tous | toutes | todos | todas | tutti | tutte | allemaal | alla | wszystkim | všem
+    """
 )
 CLOSING = re.compile(
     r"(?:(?:with )?(?:kind|best|warm|warmest|many)(?:est)? (?:regards|wishes)|regards|best|all the best"
@@ -98,7 +105,43 @@ TURNS = re.compile(
     r"|although|although"
     r"|otherwise|anyway|nope|nah|scratch|forget|ignore|rather|unsure|doubt\w*)\b"
 )
-ASIDE = re.compile(r"(?:also|by the way|btw|another question|one more thing|separately|unrelated)\b")
+# The same in other languages: what denies, restricts, postpones, or makes a condition.
+TURNS_ELSEWHERE = re.compile(
+    r"\b(?:nichts?|kein\w*|nie|niemals|nein|nee|aber|jedoch|nur|erst|wenn|falls|sofern|außer|ohne|statt\w*"
+    r"|sondern|später|morgen|heute|höchstens|hälfte|halb\w*|warte\w*|stopp|vielleicht|oder"
+    r"|ne|pas|jamais|rien|non|mais|seulement|uniquement|sauf|sans|quand|après|avant|demain|aujourd|plutôt"
+    r"|moitié|attend\w*|peut-être"
+    r"|nunca|nada|pero|sino|s[oó]lo|solamente|únicamente|excepto|sin|cuando|después|antes|mañana|hoy|espera"
+    r"|mitad|quizás?"
+    r"|mai|niente|però|soltanto|tranne|senza|quando|dopo|prima|domani|oggi|aspetta|metà|forse"
+    r"|não|porém|só|somente|apenas|exceto|sem|depois|amanhã|hoje|espere|metade|talvez"
+    r"|niets?|nooit|geen|maar|alleen|als|tenzij|zonder|vandaag|wacht|helft|misschien"
+    r"|inte|ej|aldrig|ikke|aldri|men|bara|bare|kun|endast|hvis|utan|uten|uden|imorgon|vänta|vent|nej|nei"
+    r"|hälften|halvdelen|ei|älä|mutta|vain|jos|vasta|huomenna|odota|puolet"
+    r"|nigdy|ale|lecz|tylko|jeśli|jeżeli|bez|dopiero|jutro|dziś|dzisiaj|czekaj|połow\w*"
+    r"|nikdy|jen|jenom|pouze|pokud|jestli|zítra|dnes|čekej|počkej|polovinu"
+    r"|не|нет|ні|никогда|но|але|только|лишь|тільки|лише|если|якщо|кроме|без|завтра|сегодня|позже|потом"
+    r"|подожди\w*|стоп|половин\w*"
+    r"|değil|hayır|ama|fakat|sadece|yalnız\w*|eğer|yarın|bugün|sonra|bekle\w*|yarısı"
+    r"|όχι|μην?|δεν|αλλά|μόνο|αν|εκτός|χωρίς|αύριο|σήμερα|μετά|περίμενε"
+    r"|nem|soha|csak|kivéve|nélkül|holnap|várj|nu|niciodată|dar|doar|numai|dacă|fără|mâine|așteaptă"
+    r"|ו?(?:לא|אין|רק|אם|אבל|מחר)|و?(?:لا|ليس|لكن|فقط|إذا|اذا|غدا|بدون|لم|لن))\b"
+    r"|^(?:si|se|ma|mas|om|ha|de)\b"
+    r"|[不没沒别別勿但只仅僅若停]|如果|除非|ない|ません|だめ|ダメ|駄目|ただし|だけ|のみ|もし|않|아니|못|지만|말고|잠깐"
+    r"|ไม่|แต่|ถ้า|नहीं|लेकिन|अगर"
+)
+# What makes a sentence of a line that could pass for a name, a title or an address.
+STATEMENT = re.compile(
+    r"\b(?:i|we|you|he|she|they|me|is|are|was|were|this|that|these|those|please|pay|amount|make|use|reduce"
+    r"|lower|raise|increase|decrease|set|send|wrong|disagree\w*|mistake|error|sorry|p\.? ?s|without|than|more"
+    r"|less|must|should|need|want|too|also|ich|wir|bitte|je|nous|vous)\b"
+    r"|\d ?(?:[€$£¥]|(?:eur|usd|gbp|chf|euros?|dollars?)\b)|[€$£¥] ?\d|^\W*\d{1,4}\W*$"
+)
+# Beside an approval, only a question about something else: "Also, what time is it?".
+ASIDE = re.compile(
+    r"(?:also|by the way|btw|another question|one more thing|separately|unrelated)[ ,:–—-]+"
+    r"(?:what|who|whose|when|where|which|how)\b(?! (?:about|if)\b)[^.!?。！？\n\d]{1,200}[?？]"
+)
 ASSENT = re.compile(
     r"\b(?:approv\w*|yes|yep|yeah|go ahead|accept\w*|agree\w*|ok|okay|fine|sure|proceed)\b|👍|✅"
 )

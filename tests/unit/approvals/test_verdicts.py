@@ -196,6 +196,16 @@ def test_an_unrelated_question_goes_on_beside_the_approval(text: str, rest: str)
         "Approve. Also reject the other one",
         "Approve. Why so much?",
         "Approve. Also, is it the right amount if Tom pays?",
+        "Approve. Also, make it 50",
+        "Approve. Also, the vendor should be another one.",
+        "Approve. By the way, the amount is wrong.",
+        "Approve. Also, could you lower it?",
+        "Approve. Also, how about 50?",
+        "Approve. Also, what about paying less?",
+        "Approve. Also, what is the weather like? Pay half of it.",
+        "Approve. Also, nur die Hälfte bitte",
+        "Approve. Also, pas aujourd'hui",
+        "Approve. Separately, I take that back",
         "Also, approve",
     ],
 )
@@ -241,6 +251,89 @@ def test_greetings_closings_and_signatures_are_courtesy(around: str) -> None:
 )
 def test_words_on_the_matter_are_no_signature(below: str) -> None:
     assert read(f"Approve\n\n{below}").verdict is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi, do not\napprove",
+        "Hello, please don't.\nApprove",
+        "Hey, not so fast! Approve",
+        "Hi Tom, no\nApprove",
+        "Dear Lord, no! Approve",
+        "Hey, only half\nApprove",
+        "Hi there, never mind\nApprove",
+        "HI, DO NOT\nAPPROVE",
+        "Hallo, bitte nicht\nApprove",
+        "HALLO, BITTE NICHT\nAPPROVE",
+        "Hola, Todavía No\nApprove",
+        "Ciao, Niente\nApprove",
+        "Bonjour, pas encore\nApprove",
+        "Привет, Не Надо\nApprove",
+        "Merhaba Hayır\nApprove",
+        "Hei, Ei\nApprove",
+        "Hej, Inte\nApprove",
+        "你好，不要。Approve",
+        "안녕하세요 아니\nApprove",
+        "こんにちは、だめ\nApprove",
+        "שלום, לא\nApprove",
+        "مرحبا، لا\nApprove",
+        "Approve\nHello don't ever",
+        "Hello Wrong Amount\nApprove",
+    ],
+)
+def test_a_word_against_it_is_no_part_of_a_greeting(said: str) -> None:
+    assert read(said).verdict is None
+
+
+@pytest.mark.parametrize(
+    "said", ["Hi Ledger. {}", "Hello Ledger Agent!\n{}", "hi there\n{}", "你好，张经理\n{}", "Hi,\n{}"]
+)
+def test_a_greeting_may_name_somebody(said: str) -> None:
+    assert read(said.format("Approve")).verdict is Verdict.APPROVE
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "Danke\nAber Nur 50 Euro",
+        "Danke\nNicht Heute",
+        "Merci\nMais seulement 50",
+        "Grazie\nMa Solo 50",
+        "Gracias\nPero Solo Mañana",
+        "Obrigado\nMas Não Hoje",
+        "Bedankt\nMaar Niet Alles",
+        "Tack\nMen Inte Idag",
+        "Dziękuję\nAle Tylko Połowę",
+        "Спасибо\nНо Не Сегодня",
+        "Teşekkürler\nAma Sadece Yarısı",
+        "Ευχαριστώ\nΑλλά Μόνο Αύριο",
+        "תודה\nאבל רק מחר",
+        "شكرا\nلكن غدا",
+        "谢谢\n但是只能50",
+        "ありがとう\nただし50まで",
+        "감사합니다\n하지만 내일",
+        "Thanks\n95",
+        "Thanks\n50 EUR",
+        "Thanks\nPay €50",
+        "Thanks\nReduce to 50",
+        "Thanks\nWrong Vendor",
+        "Thanks\nI Disagree",
+        "Thanks\nWithout the note",
+        "Thanks,\nMaria\nP.S. Pay Tom",
+        "Thanks,\nMaria\nKeller disagrees",
+    ],
+)
+def test_what_changes_an_approval_is_no_signature_in_any_language(below: str) -> None:
+    for names in ((), ("Maria Keller",)):
+        assert read(f"Approve\n\n{below}", names=names).verdict is None
+
+
+@pytest.mark.parametrize("line", ["Bad Idea", "Other Vendor", "ACME Limited", "Tom Miller"])
+def test_a_signature_begins_with_the_name_of_its_author(line: str) -> None:
+    assert read(f"Approve\n\nThanks\n{line}", names=("Maria Keller",)).verdict is None
+    for name in ("Maria", "M. Keller", "MK", "M.K.", "M"):
+        assert read(f"Approve\n\nThanks,\n{name}", names=("Maria Keller",)).verdict is Verdict.APPROVE, name
 
 
 def test_only_the_authors_own_name_may_stand_alone() -> None:
