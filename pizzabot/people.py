@@ -46,7 +46,9 @@ class People:
         self._everybody = tuple(everybody)
         self._by_name: Mapping[str, Person] = {person.name.casefold(): person for person in self._everybody}
         self._by_email: Mapping[str, Person] = {
-            address.lower(): person for person in self._everybody for address in person.emails
+            address.lower() if address.isascii() else address: person
+            for person in self._everybody
+            for address in person.emails
         }
         self._by_slack: Mapping[str, Person] = {
             person.slack: person for person in self._everybody if person.slack is not None
@@ -63,8 +65,11 @@ class People:
         return self._by_name.get(name.casefold())
 
     def by_email(self, address: str) -> Person | None:
-        """The person with exactly that address, lower-cased: no plus-tags, no display names, no folding."""
-        return self._by_email.get(address.lower())
+        """The person with exactly that address, lower-cased: no plus-tags, no display names, no folding.
+
+        Only ASCII is lowered: the sign for Kelvin would become a k, and its mailbox somebody else's.
+        """
+        return self._by_email.get(address.lower() if address.isascii() else address)
 
     def by_slack(self, user_id: str) -> Person | None:
         """The person with that Slack user id."""

@@ -35,10 +35,17 @@ def test_every_address_of_a_person_is_found_in_any_case(address: str) -> None:
         "Ada <ada@example.com>",
         "ada@example.com.evil",
         "аda@example.com",
+        "ſda@example.com",
     ],
 )
 def test_an_address_that_is_not_exactly_the_configured_one_is_nobody(address: str) -> None:
     assert EVERYBODY.by_email(address) is None
+
+
+def test_a_letter_that_becomes_ascii_when_lowered_finds_nobody() -> None:
+    everybody = People([Person("Kay", "owner", emails=("kay@example.com",))])
+    assert everybody.by_email("KAY@example.com") is not None
+    assert everybody.by_email("\u212aay@example.com") is None
 
 
 def test_a_slack_id_is_found_exactly() -> None:
