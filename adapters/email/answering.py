@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from pizzabot.approvals.verdicts import Words
@@ -55,24 +56,39 @@ class Answering:
         return self._handing.left_alone
 
     async def take(self, letter: Letter) -> None:
-        """Deal with a letter once; raises Unavailable when that could not be stored."""
+        """Deal with a letter once; raises Unavailable when that could not be stored.
+
+        A Message-ID names a mail among those of its author: with somebody else's, and in a report, which
+        anybody can write, it counts for nothing. So nobody takes it away from its mail by being first.
+        """
+        if letter.kind is LetterKind.BOUNCE:
+            letter = replace(letter, message_id=None)
         name = letter.message_id or letter.digest
         # Some servers bring a copy for each recipient, all at once: the first one is dealt with to its end.
         async with self._turns.setdefault(name, asyncio.Lock()):
             await self._take(letter, name)
 
     async def _take(self, letter: Letter, name: str) -> None:
-        key = f"email/{hashed(name)}/{letter.digest}"
-        known = await self._doors.note(VIA, taken_key(name))
-        if known == letter.digest:
-            return
+        known = await self._taken(name)
+        if known is not None and known[1] != _author(letter):
+            letter = replace(letter, message_id=None)
+            name = letter.digest
+            known = await self._taken(name)
         if known is not None:
-            self._handing.leave(letter, "used the Message-ID of another mail")
+            if known[0] != letter.digest:
+                self._handing.leave(letter, "used the Message-ID of another mail")
             return
-        await self._deal(letter, key)
-        # Only of what is proven: nobody takes a Message-ID away from its mail by being first with it.
+        await self._deal(letter, f"email/{hashed(name)}/{letter.digest}")
         if letter.verified or letter.kind is LetterKind.BOUNCE:
-            await self._doors.keep(VIA, {taken_key(name): letter.digest})
+            await self._doors.keep(VIA, {taken_key(name): f"{letter.digest} {_author(letter)}"})
+
+    async def _taken(self, name: str) -> tuple[str, str] | None:
+        """The digest and the author of a mail that was dealt with."""
+        known = await self._doors.note(VIA, taken_key(name))
+        if known is None:
+            return None
+        digest, _, author = known.partition(" ")
+        return digest, author
 
     async def _deal(self, letter: Letter, key: str) -> None:
         if letter.kind is LetterKind.BOUNCE:
@@ -163,6 +179,10 @@ class Answering:
             self._handing.leave(letter, "reports a delivery that changes nothing")
             return
         await self._mailboxes.bounced(asked, report.said)
+
+
+def _author(letter: Letter) -> str:
+    return letter.author.address if letter.author is not None else ""
 
 
 def _is_passing(status: str | None) -> bool:

@@ -119,8 +119,7 @@ class Handing:
                 await self.tell(reply, asked.thread_id, words.refused(str(error)))
             return
         if letter.message_id is not None:
-            here = Asked(accepted.thread_id, reply.author, root=reply.place.root)
-            await self._doors.keep(VIA, {mail_key(letter.message_id): written(here)})
+            await self._name(letter.message_id, Asked(accepted.thread_id, reply.author, root=reply.place.root))
         if not quietly:
             await self._say_when(reply, accepted.thread_id, held=accepted.held)
 
@@ -136,6 +135,11 @@ class Handing:
             if not is_new:
                 self._cap.give_back(message.person)
         return accepted
+
+    async def _name(self, message_id: str, here: Asked) -> None:
+        """Remember where answers to a mail belong, unless its name is that of another one, ours perhaps."""
+        if await self._doors.note(VIA, mail_key(message_id)) is None:
+            await self._doors.keep(VIA, {mail_key(message_id): written(here)})
 
     async def _say_when(self, reply: Reply, thread_id: str, *, held: bool) -> None:
         """Say that it has to wait, when it has to."""

@@ -82,6 +82,46 @@ async def test_a_mail_that_comes_again_is_taken_once(post: Post) -> None:
     assert len([m for m in post.mails(ADA) if "only once" in body(m)]) == 1
 
 
+BOUNCE_HEADERS = [("X-Failed-Recipients", "nobody@example.com")]
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        pytest.param(EVE, {}, id="by somebody unknown"),
+        pytest.param(EVE, {"headers": BOUNCE_HEADERS}, id="in a report"),
+        pytest.param(ADA, {"results": "dmarc=fail"}, id="by a forger"),
+        pytest.param(CAY, {}, id="by a colleague"),
+    ],
+)
+async def test_a_message_id_that_was_used_before_takes_nothing_from_its_mail(
+    post: Post, first: str, more: dict[str, object], request: pytest.FixtureRequest
+) -> None:
+    words = f"not lost {request.node.callspec.id}"
+    name = f"<{words.replace(' ', '.')}@example.com>"
+    await post.sends(first, "[[say something else]]", message_id=name, **more)  # type: ignore[arg-type]
+    await post.sends(ADA, f"[[say {words}]]", subject="Mine", message_id=name)
+    await post.gets(ADA, words)
+    assert words not in "".join(map(body, post.mails(first) if first != ADA else []))
+
+
+async def test_a_colleague_with_the_name_of_a_conversation_does_not_get_its_answers(post: Post) -> None:
+    root = await post.sends(ADA, "[[say between us]]", subject="Between us")
+    first = await post.gets(ADA, "between us")
+    await post.sends(CAY, "[[say taken over]]", subject="Between them", message_id=root)
+    await post.gets(CAY, "taken over")
+    await post.sends(CAY, "[[say taken over again]]", message_id=str(first["Message-ID"]))
+    await post.gets(CAY, "taken over again")
+    await post.sends(ADA, "[[say still between us]]", answers=first)
+    answer = await post.gets(ADA, "still between us")
+    assert addresses(answer, "To") == [ADA]
+    assert await said_by_people(post, "still between us") == [
+        "[[say between us]]",
+        "[[say still between us]]",
+    ]
+    assert not [m for m in post.mails(CAY) if "between us" in body(m)]
+
+
 @pytest.mark.parametrize(
     ("author", "more", "remark"),
     [
