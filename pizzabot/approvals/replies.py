@@ -97,12 +97,11 @@ def _with_values(reading: Reading, changes: value_lines.Changes, text: str, acti
 
 
 def _with_quote(reading: Reading, changes: value_lines.Changes, text: str, action: Action) -> Judged:
-    """The values stand in the quote: mostly what we sent, perhaps changed there, perhaps spoilt on the "
-    "way."""
+    """The values stand in the quote: mostly what we sent, perhaps changed there, or spoilt on the way."""
     if changes.is_cut or not (changes.changed or changes.errors):
         return _decided(reading, text, action)
-    if not changes.errors and reading.why == verdicts.EMPTY and not text.strip():
-        # Nothing was written but the change.
+    if not (changes.errors or changes.doubtful) and reading.why == verdicts.EMPTY and not text.strip():
+        # Nothing was written but the change, and no program changes a value so.
         return _allowed(Judged(Verdict.EDIT, args=changes.args), text, action)
     spoilt = not changes.changed
     if spoilt and reading.verdict in (None, Verdict.REJECT, Verdict.RESPOND):

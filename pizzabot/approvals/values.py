@@ -2,8 +2,9 @@
 
     key: value     never wrapped; a string stands plain unless it could be misread, everything else as JSON
 
-Mail programs capitalise, wrap, indent and respace what passes through them; white space alone is never a
-change. What cannot be read without guessing is an error in words, and nothing is ever dropped or coerced.
+Mail programs capitalise, wrap, indent and respace what passes through them, lead links through gateways and
+lose letters; white space and such damage alone are never a change. What cannot be read without guessing is an
+error in words, and nothing is ever dropped or coerced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pizzabot.approvals import damage
 from pizzabot.approvals.arguments import by_argument, problems
 from pizzabot.approvals.forms import Field, FieldKind, fields, fill
 from pizzabot.approvals.schemas import shapes, type_of
@@ -39,13 +41,15 @@ class Changes:
     """What came back. `args` is the full set, to be used only without `errors`.
 
     `errors` say by argument name what is wrong and begin with a verb; "" names the block as a whole.
-    `missing` are the names that the lines left out: each of them is an error, too.
+    `missing` are the names that the lines left out: each of them is an error, too. `doubtful` are those whose
+    change may be a program's and not a person's.
     """
 
     args: Mapping[str, Json]
     changed: tuple[str, ...] = ()
     errors: Mapping[str, str] | None = None
     missing: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -75,7 +79,13 @@ def read(lines: str, schema: Mapping[str, Any], args: Args) -> Changes:
             values[name] = _value(proposed[name], text)
         except ValueError as error:
             errors[name] = str(error)
-    return _changes(schema, args, values, errors, missing)
+    changes = _changes(schema, args, values, errors, missing)
+    doubtful = tuple(
+        name
+        for name in changes.changed
+        if name in texts and name in args and damage.is_doubtful(texts[name], _written(args[name]))
+    )
+    return replace(changes, doubtful=doubtful)
 
 
 def _changes(
@@ -148,7 +158,7 @@ def _value(field: Field, text: str) -> Json:
     Raises:
         ValueError: it stands for none; the message begins with a verb.
     """
-    if field.given and squeezed(text) == squeezed(_written(field.value)):
+    if field.given and _is_untouched(text, _written(field.value)):
         return field.value
     if text == "null" and field.nullable:
         return None
@@ -176,6 +186,12 @@ def _value(field: Field, text: str) -> Json:
     if field.name in filled.errors:
         raise ValueError(filled.errors[field.name])
     return filled.args[field.name]
+
+
+def _is_untouched(text: str, proposed: str) -> bool:
+    """Whether a text is what was proposed, but for what programs do to it."""
+    came, went = squeezed(text), squeezed(proposed)
+    return came == went or squeezed(damage.undone(text)) == went or damage.is_lossy(came, went)
 
 
 def _object(block: str, proposed: Mapping[str, Field]) -> tuple[dict[str, str], dict[str, str]]:

@@ -147,6 +147,78 @@ def test_a_quote_that_was_spoilt_stands_only_against_an_approval() -> None:
     assert judge("Why so much?", True, spoilt, ACTION, in_quote=True) == Judged(message="Why so much?")
 
 
+LINKED = {"to": "bob@example.com", "url": "https://example.com/pay?id=1", "note": "Müller → 3 €"}
+LINKED_ACTION = replace(ACTION, args=LINKED)
+_SENT = write({}, LINKED)
+
+
+def came_back(name: str, value: str) -> str:
+    """The lines of `LINKED` with one that a mail program touched."""
+    return "\n".join(f"{name}: {value}" if line.startswith(f"{name}:") else line for line in _SENT)
+
+
+TOUCHED_BY_PROGRAMS = {
+    "an address written out": came_back("to", "bob@example.com<mailto:bob@example.com>"),
+    "an address written out behind a space": came_back("to", "bob@example.com <mailto:bob@example.com>"),
+    "a link written out": came_back("url", f"{LINKED['url']}<{LINKED['url']}>"),
+    "SafeLinks": came_back(
+        "url",
+        "https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fexample.com%2Fpay%3Fid%3D1&data=05",
+    ),
+    "a gateway of Barracuda": came_back(
+        "url", "https://linkprotect.cudasvc.com/url?a=https%3a%2f%2fexample.com%2fpay%3fid%3d1&c=E"
+    ),
+    "URL Defense 3": came_back("url", "https://urldefense.com/v3/__https://example.com/pay?id=1__;!!Ab$"),
+    "URL Defense 2": came_back(
+        "url", "https://urldefense.proofpoint.com/v2/url?u=https-3A__example.com_pay-3Fid-3D1&d=Dw"
+    ),
+    "a small charset": came_back("note", "M?ller ? 3 ?"),
+    "a charset with some of the letters": came_back("note", "Müller ? 3 €"),
+    "letters that cannot be read": came_back("note", "M\ufffd\ufffdller \ufffd 3 \ufffd"),
+}
+
+
+@pytest.mark.parametrize("values", TOUCHED_BY_PROGRAMS.values(), ids=TOUCHED_BY_PROGRAMS)
+@pytest.mark.parametrize("in_quote", [True, False])
+def test_what_programs_do_to_values_is_no_change(values: str, in_quote: bool) -> None:
+    assert values != "\n".join(_SENT)
+    assert judge("", True, values, LINKED_ACTION, in_quote=in_quote).unclear
+    approved = judge("Approve", True, values, LINKED_ACTION, in_quote=in_quote)
+    assert approved == Judged(Verdict.APPROVE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url", "https://protect-eu.mimecast.com/s/AbCd1234"),
+        ("url", "https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fevil.example%2F&data=05"),
+        ("note", "Muller  3"),
+        ("note", "Müller 3 €"),
+    ],
+)
+def test_a_change_in_a_quote_that_may_be_a_programs_decides_nothing_without_a_word(
+    name: str, value: str
+) -> None:
+    values = came_back(name, value)
+    assert judge("", True, values, LINKED_ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE
+    assert judge("Approve", True, values, LINKED_ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE
+    assert judge("Approve", True, values, LINKED_ACTION).verdict is Verdict.EDIT
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("to", "cay@example.com"),
+        ("url", "https://example.com/pay?id=2"),
+        ("note", "Müller → 4 ?"),
+        ("note", "Meier → 3 €"),
+    ],
+)
+def test_what_a_person_changes_in_a_quote_is_an_edit(name: str, value: str) -> None:
+    judged = judge("", True, came_back(name, value), LINKED_ACTION, in_quote=True)
+    assert judged == Judged(Verdict.EDIT, args=LINKED | {name: value})
+
+
 def test_a_verdict_that_the_action_does_not_allow_is_unclear() -> None:
     for text in ("Retry", "It was done", "It failed", "Respond: use the other"):
         judged = judge(text, True, None, ACTION)
