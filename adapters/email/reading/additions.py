@@ -87,11 +87,18 @@ def without_signature(lines: Sequence[str]) -> list[str]:
     for i, line in enumerate(lines):
         if _DELIMITER.fullmatch(line):
             signature = trimmed(lines[i + 1 :])
-            # Many programs drop the blank behind the dashes. Then a sentence that goes on is no name.
-            goes_on = line != "-- " and signature and signature[0][:1].islower() and "@" not in signature[0]
+            goes_on = bool(signature) and _goes_on(signature[0], exact=line == "-- ")
             fits = sum(1 for rest in signature if rest.strip()) <= _SIGNATURE_LINES
             return list(lines[:i]) if fits and not goes_on else list(lines)
     return list(lines)
+
+
+def _goes_on(line: str, *, exact: bool) -> bool:
+    """Whether it is a sentence that goes on, and no name, behind dashes that a person may have typed."""
+    if reply_phrases.GOES_ON.match(line):
+        return True
+    # Many programs drop the blank behind the dashes.
+    return not exact and line[:1].islower() and "@" not in line
 
 
 def without_footers(lines: Sequence[str]) -> list[str]:
@@ -133,11 +140,12 @@ def _disclaimer(paragraph: Sequence[str], *, certain: bool) -> int | None:
     """The line of a paragraph at which a disclaimer begins."""
     terms = [{term.lower() for term in reply_phrases.DISCLAIMER.findall(line)} for line in paragraph]
     different: set[str] = set().union(*terms)
-    if len(different) >= (1 if certain else _ENOUGH):
-        if certain:
-            return 0
-        return next(i for i, found in enumerate(terms) if found)
-    return None
+    if len(different) < (1 if certain else _ENOUGH):
+        return None
+    start = 0 if certain else next(i for i, found in enumerate(terms) if found)
+    text = " ".join(paragraph[start:])
+    # A person who speaks of confidential things, or of deleting some, does not speak of the mail itself.
+    return start if reply_phrases.OF_THE_MAIL.search(text) else None
 
 
 def without_rule(lines: Sequence[str]) -> list[str]:

@@ -218,3 +218,33 @@ DISCLAIMER = re.compile(
     r"|保密|机密|收件人|기밀|수신자|수신인|سري|المرسل إليه|חסוי|נמען|www\.avast|unsubscribe",
     re.IGNORECASE,
 )
+
+# What such a text speaks of, and a person hardly ever: the mail itself, or how a company is registered.
+OF_THE_MAIL = re.compile(
+    r"\b(?:this|the|any|these) (?:[a-z]{2,12} )?(?:e-?mail|message|communication|transmission|correspondence)"
+    r"|intended (?:recipient|only|solely)|registered (?:office|in)|company (?:number|no)|environment before"
+    r"|disclaimer|legally binding|virus-free|www\.avast|unsubscribe|scanned (?:for|by)"
+    r"|diese[rsmn]?,? (?:[a-zäöüß]{2,12} )?(?:e-?mail|mail|nachricht)|handelsregister|amtsgericht"
+    r"|sitz der gesellschaft|geschäftsführer|ust-?id|ausdruck|umwelt"
+    r"|\bcet? (?:message|mail|e-?mail|courriel)|le présent (?:message|courriel)"
+    r"|\best[ea] (?:mensaje|correo|e-?mail|mensagem|comunica)|\bquest[oa] (?:messaggio|e-?mail|mail|comunic)"
+    r"|il presente messaggio|a presente mensagem|\b(?:dit|deze) (?:bericht|e-?mail)"
+    r"|(?:ta|niniejsz[ay]|treść tej) wiadomoś|ten e-?mail"
+    r"|(?:данно|настояще|эт)[а-я]{1,4} (?:электронн[а-я]{1,4} )?(?:сообщени|письм)"
+    r"|\b(?:detta|denne|dette) (?:e-?mail|e-?post|mejl|meddelande|meddelelse|melding|besked)"
+    r"|\btämä (?:viesti|sähköposti)|\b(?:tato|tento) (?:zpráv|e-?mail)|\bbu (?:e-?posta|mesaj|ileti)"
+    r"|(?:αυτό|παρόν) (?:το )?(?:μήνυμα|e-?mail)|\bez (?:az )?(?:e-?mail|üzenet|levél)"
+    r"|(?:本|この|当)(?:メール|邮件|郵件|电子邮件|電子郵件)|(?:이|본) ?(?:메일|메시지|이메일)"
+    r"|(?:הודעה|דוא.?ל) ז[וה]|هذ[اه] (?:الرسالة|البريد|الإيميل)|هذه الرسالة",
+    re.IGNORECASE,
+)
+# How a person goes on who has not finished.
+GOES_ON = re.compile(
+    r"\W*(?:but|only|and|or|also|except|unless|until|if|when|once|after|before|as soon as|wait|hold|stop"
+    r"|not|no|never|don['’]?t|do not|however|instead|rather|please|subject to|provided|first"
+    r"|aber|nur|und|oder|außer|wenn|falls|sobald|bis|erst|nicht|kein|bitte|jedoch|sofern"
+    r"|mais|seulement|uniquement|sauf|si|quand|pas|ne|pero|s[oó]lo|solamente|excepto|cuando|ma|soltanto|solo"
+    r"|se|non|mas|apenas|somente|não|maar|alleen|als|tenzij|niet|ale|tylko|jeśli|chyba|nie|но|только|если|не"
+    r"|кроме)\b",
+    re.IGNORECASE,
+)

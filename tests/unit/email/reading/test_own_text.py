@@ -354,6 +354,41 @@ def test_too_long_a_signature_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    "more",
+    [
+        "Only if Bob agrees",
+        "But not before Friday",
+        "but only below 50",
+        "Wait for Bob",
+        "Not the second one",
+        "Unless it was paid already",
+        "Please ask Bob first",
+        "Aber nur bis 50 Euro",
+        "Seulement si Bob est d'accord",
+        "Pero solo la mitad",
+    ],
+)
+@pytest.mark.parametrize("delimiter", ["-- ", "--", "—"])
+def test_a_sentence_that_goes_on_behind_dashes_is_no_signature(delimiter: str, more: str) -> None:
+    assert own(f"Approve\n\n{delimiter}\n{more}").endswith(more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "But delete the old distribution list first",
+        "Please delete the unauthorized copy before distribution",
+        "The confidential appendix must be taken out before copying and distribution to the subsidiaries",
+        "_____\nConfidential: only half",
+        "Der Empfänger ist falsch geschrieben, das ist vertraulich",
+        "Supprimer le destinataire confidentiel avant",
+    ],
+)
+def test_what_a_person_says_of_confidential_things_is_no_disclaimer(more: str) -> None:
+    assert own(f"Approve\n\n{more}").endswith(more)
+
+
+@pytest.mark.parametrize(
     "banner",
     [
         "[EXTERNAL] Only approve if you know the sender.",
