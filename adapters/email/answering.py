@@ -30,7 +30,7 @@ from .handing import Handing, Reply
 from .letters import Letter, LetterKind
 from .mailboxes import Mailboxes
 from .places import VIA, OwnAddress, Place, hashed
-from .talks import Asked, Talks, asked_of, bounce_key, mail_key, reply_key, taken_key
+from .talks import Asked, Talk, Talks, asked_of, bounce_key, mail_key, reply_key, taken_key
 
 
 class Answering:
@@ -58,37 +58,26 @@ class Answering:
     async def take(self, letter: Letter) -> None:
         """Deal with a letter once; raises Unavailable when that could not be stored.
 
-        A Message-ID names a mail among those of its author: with somebody else's, and in a report, which
+        A Message-ID names a mail among those of its author: in somebody else's, and in a report, which
         anybody can write, it counts for nothing. So nobody takes it away from its mail by being first.
         """
-        if letter.kind is LetterKind.BOUNCE:
-            letter = replace(letter, message_id=None)
-        name = letter.message_id or letter.digest
+        author = letter.author.address if letter.author is not None else ""
+        is_named = letter.message_id is not None and letter.kind is not LetterKind.BOUNCE
+        name = f"{author} {letter.message_id}" if is_named else letter.digest
         # Some servers bring a copy for each recipient, all at once: the first one is dealt with to its end.
         async with self._turns.setdefault(name, asyncio.Lock()):
             await self._take(letter, name)
 
     async def _take(self, letter: Letter, name: str) -> None:
-        known = await self._taken(name)
-        if known is not None and known[1] != _author(letter):
-            letter = replace(letter, message_id=None)
-            name = letter.digest
-            known = await self._taken(name)
+        known = await self._doors.note(VIA, taken_key(name))
+        if known == letter.digest:
+            return
         if known is not None:
-            if known[0] != letter.digest:
-                self._handing.leave(letter, "used the Message-ID of another mail")
+            self._handing.leave(letter, "used the Message-ID of another mail")
             return
         await self._deal(letter, f"email/{hashed(name)}/{letter.digest}")
         if letter.verified or letter.kind is LetterKind.BOUNCE:
-            await self._doors.keep(VIA, {taken_key(name): f"{letter.digest} {_author(letter)}"})
-
-    async def _taken(self, name: str) -> tuple[str, str] | None:
-        """The digest and the author of a mail that was dealt with."""
-        known = await self._doors.note(VIA, taken_key(name))
-        if known is None:
-            return None
-        digest, _, author = known.partition(" ")
-        return digest, author
+            await self._doors.keep(VIA, {taken_key(name): letter.digest})
 
     async def _deal(self, letter: Letter, key: str) -> None:
         if letter.kind is LetterKind.BOUNCE:
@@ -178,11 +167,21 @@ class Answering:
         if asked is None or report is None or report.action != "failed" or _is_passing(report.status):
             self._handing.leave(letter, "reports a delivery that changes nothing")
             return
-        await self._mailboxes.bounced(asked, report.said)
+        talk = await self._talks.get(Place(asked.mailbox, asked.root), asked.thread_id)
+        mailbox = _not_reached(asked, talk, report.recipient)
+        if mailbox is None:
+            self._handing.leave(letter, "reports a delivery to somebody it was not sent to")
+            return
+        await self._mailboxes.bounced(replace(asked, mailbox=mailbox), report.said)
 
 
-def _author(letter: Letter) -> str:
-    return letter.author.address if letter.author is not None else ""
+def _not_reached(asked: Asked, talk: Talk, recipient: str | None) -> str | None:
+    """Whom a mail did not reach that may have gone to several: whom the report names, if it went there."""
+    went_to = {asked.mailbox, *talk.to, *talk.cc} if asked.action_id is None else {asked.mailbox}
+    if recipient in went_to:
+        return recipient
+    # The server of somebody's forwarding names an address that we do not know.
+    return asked.mailbox if len(went_to) == 1 else None
 
 
 def _is_passing(status: str | None) -> bool:

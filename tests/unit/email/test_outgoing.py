@@ -5,13 +5,26 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.mail.smtp_sink import Fault
-from tests.unit.email.conftest import ADA, CAY, Post, body, comes, expense, until
+from tests.unit.email.conftest import ADA, CAY, EVE, Post, body, comes, expense, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 def with_words(post: Post, to: str, words: str) -> list[str]:
     return [str(m["Message-ID"]) for m in post.mails(to) if words in body(m)]
+
+
+def undelivered(to: str, recipient: str, name: str) -> bytes:
+    """A report of a server that says that the mail to somebody cannot be delivered."""
+    return (
+        f"From: MAILER-DAEMON@mail.example.com\r\nTo: {to}\r\nSubject: Undelivered Mail\r\n"
+        f"Message-ID: <{name}@mail.example.com>\r\nAuto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n"
+        'Content-Type: multipart/report; report-type=delivery-status; boundary="b"\r\n\r\n'
+        "--b\r\nContent-Type: text/plain\r\n\r\nIt could not be delivered.\r\n"
+        "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mail.example.com\r\n\r\n"
+        f"Final-Recipient: rfc822; {recipient}\r\nAction: failed\r\nStatus: 5.1.1\r\n"
+        "Diagnostic-Code: smtp; 550 no such user\r\n\r\n--b--\r\n"
+    ).encode()
 
 
 @pytest.mark.parametrize(
@@ -110,30 +123,29 @@ async def test_a_delivery_report_about_a_mail_of_ours_marks_its_address(post: Po
     await post.sends(CAY, "[[say will bounce]]")
     await post.gets(CAY, "will bounce")
     (sent,) = [m for m in post.sink.mails if b"will bounce" in m.content and CAY in m.recipients]
-    report = (
-        f"From: MAILER-DAEMON@mail.example.com\r\nTo: {sent.sender}\r\nSubject: Undelivered Mail\r\n"
-        "Message-ID: <dsn-1@mail.example.com>\r\nAuto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n"
-        'Content-Type: multipart/report; report-type=delivery-status; boundary="b"\r\n\r\n'
-        "--b\r\nContent-Type: text/plain\r\n\r\nIt could not be delivered.\r\n"
-        "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mail.example.com\r\n\r\n"
-        f"Final-Recipient: rfc822; {CAY}\r\nAction: failed\r\nStatus: 5.1.1\r\n"
-        "Diagnostic-Code: smtp; 550 no such user\r\n\r\n--b--\r\n"
-    )
-    await post.brings(report.encode(), "", [sent.sender])
+    report = undelivered(sent.sender, CAY, "dsn-1")
+    await post.brings(report, "", [sent.sender])
     await post.remarks(f"mail to {CAY} cannot be delivered")
     await post.sends(CAY, "[[say back after the bounce]]")
     await post.gets(CAY, "back after the bounce")
 
 
+async def test_of_several_people_on_a_mail_only_the_one_whom_a_report_names_is_marked(post: Post) -> None:
+    await post.sends(ADA, "[[say reaches only some]]", cc=[CAY])
+    await post.gets(CAY, "reaches only some")
+    (sent,) = [m for m in post.sink.mails if b"reaches only some" in m.content and CAY in m.recipients]
+    await post.brings(undelivered(sent.sender, CAY, "dsn-3"), "", [sent.sender])
+    remarks = await post.remarks(f"mail to {CAY} cannot be delivered")
+    assert f"mail to {ADA}" not in remarks
+    await post.brings(undelivered(sent.sender, EVE, "dsn-4"), "", [sent.sender])
+    remarks = await post.remarks("reports a delivery to somebody it was not sent to")
+    assert f"mail to {ADA}" not in remarks
+    await post.sends(CAY, "[[say reached again]]")
+    await post.gets(CAY, "reached again")
+
+
 async def test_a_delivery_report_about_nothing_of_ours_changes_nothing(post: Post) -> None:
-    report = (
-        "From: MAILER-DAEMON@mail.example.com\r\nTo: pizza@bot.example\r\nSubject: Undelivered Mail\r\n"
-        "Message-ID: <dsn-2@mail.example.com>\r\nAuto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n"
-        'Content-Type: multipart/report; report-type=delivery-status; boundary="b"\r\n\r\n'
-        "--b\r\nContent-Type: text/plain\r\n\r\nIt could not be delivered.\r\n"
-        "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mail.example.com\r\n\r\n"
-        f"Final-Recipient: rfc822; {ADA}\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n--b--\r\n"
-    )
-    await post.brings(report.encode(), "", ["pizza@bot.example"])
+    report = undelivered("pizza@bot.example", ADA, "dsn-2")
+    await post.brings(report, "", ["pizza@bot.example"])
     await post.remarks("reports a delivery that changes nothing")
     assert ADA not in ((await post.state()).get("detail") or "")
