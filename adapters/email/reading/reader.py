@@ -15,6 +15,8 @@ import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
 
+from pizzabot.errors import Unavailable
+
 from ..letters import Envelope, Letter, LetterKind, Ours
 from .worker import LENGTH
 
@@ -46,7 +48,7 @@ class Reader:
         """`raw` as a letter, malformed when it took longer than `seconds` or killed the process that read it.
 
         Raises:
-            OSError: no process can be started.
+            Unavailable: no process can be started now; the mail is as good as before.
         """
         async with self._one_at_a_time:
             # A process may have died of something else, such as a lack of memory: the mail gets a second one.
@@ -79,12 +81,16 @@ class Reader:
             # -P: a module in the current folder must not stand in for ours. A session of its own: Ctrl-C in a
             # terminal ends the server in order, and not this process first.
             limits = str(self._memory), str(int(self._seconds) * 2 + 1)
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", self._worker, *limits),
-                stdin=PIPE,
-                stdout=PIPE,
-                start_new_session=True,
-            )
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-P", "-m", self._worker, *limits),
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                why = error.strerror or type(error).__name__
+                raise Unavailable(f"No process can be started to read mail ({why}).") from error
         return self._process
 
     async def _ask(self, process: Process, raw: bytes, envelope: Envelope, ours: Ours) -> Letter:

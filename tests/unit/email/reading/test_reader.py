@@ -13,6 +13,8 @@ from pizzabot.adapters.email.letters import Envelope, Letter, LetterKind
 from pizzabot.adapters.email.reading.pipeline import read
 from pizzabot.adapters.email.reading.reader import Reader
 
+from pizzabot.errors import Unavailable
+
 from ..mails import OURS, PASS, TRUSTED, load, mail
 
 ROOT = Path(__file__).parents[4]
@@ -93,6 +95,16 @@ async def test_a_mail_that_kills_its_process_is_malformed_and_the_next_is_read(o
     letter = await odd.read(b"die always", TRUSTED, OURS)
     assert (letter.kind, letter.why) == (LetterKind.MALFORMED, "the process that read it died")
     assert (await odd.read(mail(PASS), TRUSTED, OURS)).verified
+
+
+async def test_a_mail_waits_while_no_process_can_be_started(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.executable", "/nowhere/python")
+        with pytest.raises(Unavailable, match="No process can be started"):
+            await reader.read(mail(PASS), TRUSTED, OURS)
+    assert (await reader.read(mail(PASS), TRUSTED, OURS)).verified
 
 
 async def test_a_process_that_died_of_something_else_costs_no_mail(odd: Reader, tmp_path: Path) -> None:
