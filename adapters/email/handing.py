@@ -119,7 +119,10 @@ class Handing:
                 await self.tell(reply, asked.thread_id, words.refused(str(error)))
             return
         if letter.message_id is not None:
-            await self._name(letter.message_id, Asked(accepted.thread_id, reply.author, root=reply.place.root))
+            here = Asked(accepted.thread_id, reply.author, root=reply.place.root)
+            key = mail_key(letter.message_id)
+            if await self._doors.note(VIA, key) is None:  # nobody takes over the name of another mail
+                await self._doors.keep(VIA, {key: written(here)})
         if not quietly:
             await self._say_when(reply, accepted.thread_id, held=accepted.held)
 
@@ -136,11 +139,6 @@ class Handing:
                 self._cap.give_back(message.person)
         return accepted
 
-    async def _name(self, message_id: str, here: Asked) -> None:
-        """Remember where answers to a mail belong, unless its name is that of another one, ours perhaps."""
-        if await self._doors.note(VIA, mail_key(message_id)) is None:
-            await self._doors.keep(VIA, {mail_key(message_id): written(here)})
-
     async def _say_when(self, reply: Reply, thread_id: str, *, held: bool) -> None:
         """Say that it has to wait, when it has to."""
         stopped = await self._doors.reports.stopped()
@@ -155,9 +153,12 @@ class Handing:
         own = reply.letter.own
         if not own.agrees or own.text.strip().rstrip(".!").casefold() != "stop":
             return False
+        key = f"deciding/stop/{reply.key}"
+        begun = await self._doors.note(VIA, key) is not None
         thread = await self._doors.thread(asked.thread_id, self._doors.people.owner)
         if thread.state not in _ACTIVE:
-            return False
+            return begun  # this very mail stopped it, and comes again after a crash
+        await self._doors.keep(VIA, {key: ""})
         try:
             await self._doors.stop_thread(asked.thread_id, reply.person, VIA)
         except Unavailable:

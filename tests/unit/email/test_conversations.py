@@ -186,6 +186,40 @@ async def test_stop_stops(post: Post) -> None:
     await post.gets(ADA, "Stopped by Ada")
 
 
+async def test_a_stop_that_comes_again_after_a_crash_is_no_task(post: Post) -> None:
+    await post.sends(ADA, "[[say to be stopped once]]", subject="Stop me once")
+    first = await post.gets(ADA, "to be stopped once")
+    await post.answers(ADA, first, "[[sleep 30]]")
+    thread = await post.thread("Stop me once")
+    await post.served.wait(thread["id"], "running")
+    await post.answers(ADA, first, "Stop.", message_id="<stop@example.com>")
+    await post.served.wait(thread["id"], "stopped")
+    await post.served.doors.forget("email", "taken/")  # as if killed before it was noted that it was taken
+    await post.answers(ADA, first, "Stop.", message_id="<stop@example.com>")
+    assert "Stop." not in await said_by_people(post, "Stop me once")
+    assert (await post.thread("Stop me once"))["state"] == "stopped"
+
+
+async def test_nobody_is_first_with_the_message_id_of_another_person(post: Post) -> None:
+    await post.sends(BOB, "[[say told by Bob]]", message_id="<taken@example.com>")
+    await post.gets(BOB, "told by Bob")
+    await post.sends(ADA, "[[say told by Ada]]", message_id="<taken@example.com>")
+    await post.gets(ADA, "told by Ada")
+
+
+async def test_nobody_takes_over_the_name_of_a_mail_of_ours(post: Post) -> None:
+    await post.sends(ADA, "[[say of Ada's thread]]", subject="Ada's own")
+    answer = await post.gets(ADA, "of Ada's thread")
+    await post.sends(BOB, "[[say of Bob's thread]]", message_id=str(answer["Message-ID"]))
+    await post.gets(BOB, "of Bob's thread")
+    await post.sends(ADA, "[[say goes on in hers]]", answers=answer)
+    await post.gets(ADA, "goes on in hers")
+    assert await said_by_people(post, "goes on in hers") == [
+        "[[say of Ada's thread]]",
+        "[[say goes on in hers]]",
+    ]
+
+
 async def test_a_result_from_elsewhere_comes_by_mail_and_can_be_answered(post: Post) -> None:
     cay = await post.served.as_person("Cay")
     made = (await cay.post("/api/threads", json={"text": "[[say made by API]]", "title": "By API"})).json()
