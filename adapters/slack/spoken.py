@@ -12,7 +12,7 @@ from datetime import timedelta
 from pizzabot.approvals import verdicts
 from pizzabot.approvals.verdicts import Words
 from pizzabot.errors import NotFound, Refused, Unavailable
-from pizzabot.messages import Action, Decision, Verdict
+from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
 
 from .cards import shows_all
@@ -41,9 +41,14 @@ class Spoken:
         if reading.verdict not in _SPOKEN or reading.rest or not self._names_it(text):
             return None
         doors = self._workspace.doors
-        if await doors.note(VIA, f"spoken/{key}") is not None:
-            return ""
-        action = await self._waiting(thread_id, person)
+        begun = await doors.note(VIA, f"spoken/{key}")
+        if begun is not None:
+            # Delivered again: it decided, or the process died before it could.
+            action = await self._still_waiting(begun, person)
+            if action is None:
+                return ""
+        else:
+            action = await self._waiting(thread_id, person)
         if action is None or (reading.verdict is Verdict.APPROVE and not shows_all(action)):
             return None
         await doors.keep(VIA, {f"spoken/{key}": action.id})
@@ -79,9 +84,11 @@ class Spoken:
         doors = self._workspace.doors
         thread = await doors.reports.thread(doors.people.owner, thread_id, limit=1)
         waiting = [row["id"] for row in thread["actions"] if row["state"] == "pending"] if thread else []
-        if len(waiting) != 1:
-            return None
+        return await self._still_waiting(waiting[0], person) if len(waiting) == 1 else None
+
+    async def _still_waiting(self, action_id: str, person: Person) -> Action | None:
         try:
-            return await doors.asked(waiting[0], person)
+            action = await self._workspace.doors.asked(action_id, person)
         except NotFound:
             return None
+        return action if action.state is ActionState.PENDING else None

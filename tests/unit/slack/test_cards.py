@@ -269,6 +269,23 @@ async def test_a_word_that_is_delivered_again_is_no_message(office: Office) -> N
     assert "approve" not in [m["text"] for m in thread["messages"]]
 
 
+async def test_a_word_decides_that_is_delivered_again_after_a_crash(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(decision: Decision) -> Action:
+        raise RuntimeError("killed before it was stored")
+
+    ts, card = await waiting(office, "said before a crash")
+    with monkeypatch.context() as patched:
+        patched.setattr(office.served.doors, "decide", dies)
+        await office.asks(ADA, "approve", thread_ts=ts)
+        assert "Approve" in office.slack.buttons(card)
+    await office.slack.redeliver(office.slack.deliveries[-1])
+    await office.becomes(card, "Approved by Ada in Slack")
+    thread = await office.thread("said before a crash")
+    assert "approve" not in [m["text"] for m in thread["messages"]]
+
+
 async def test_who_may_not_decide_is_told_so_when_they_say_it(office: Office) -> None:
     ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('not yours to say')}", GENERAL)
     card = await office.card(ts, GENERAL)
