@@ -7,7 +7,7 @@ Everything here is frozen, free of libraries, and can be sent between processes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -124,6 +124,14 @@ class Ours:
     loop_mark: str
     authserv_ids: tuple[str, ...] = ()
 
+
+# How much of a mail is taken in on any way: bytes of the whole, and of a header.
+MAX_BYTES = 25 * 1024 * 1024
+MAX_HEADER_BYTES = 256 * 1024
+
+# Returns when the mail is committed; the same one may come again. Raises Unavailable when it could not be
+# stored now, Refused when it never will be.
+Take = Callable[[bytes, Envelope], Awaitable[None]]
 
 REPLY_ABOVE = "=== Please write your answer above this line ==="
 BEGIN_VALUES = "[[ begin values ]]"

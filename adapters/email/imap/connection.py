@@ -24,6 +24,7 @@ from pizzabot import __version__
 from pizzabot.settings.tables import ImapTable
 
 from ..failures import Declined, Unreachable, failed, login_failed
+from ..letters import MAX_HEADER_BYTES
 from ..tls import verified_context
 from .cursor import Found
 from .thread import BlockingThread
@@ -35,7 +36,6 @@ TAKEN = "$PizzabotTaken"
 _CONNECT_SECONDS = 15.0
 _GOODBYE_SECONDS = 1.0
 _BODY_SECONDS = 600.0  # 25 MB through a slow line
-_LARGEST_HEADER = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ImapConnection:
 
     async def fetch_header(self, uid: int) -> bytes | None:
         """The header, up to 256 KB of it; None when the mail is gone."""
-        return await self._call(lambda: self._part(uid, f"BODY.PEEK[HEADER]<0.{_LARGEST_HEADER}>"))
+        return await self._call(lambda: self._part(uid, f"BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"))
 
     async def mark(self, uids: Sequence[int]) -> None:
         """Set the keyword $PizzabotTaken; mails that are gone are no error. Raises Declined."""

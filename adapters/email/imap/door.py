@@ -22,10 +22,10 @@ from pizzabot.errors import ConfigError, Unavailable
 from pizzabot.settings.tables import ImapTable
 
 from ..failures import Declined, NotLetIn, Unreachable
-from ..letters import Envelope
+from ..letters import Envelope, Take
 from ..oauth import TokenSource, token_source
 from .connection import ImapConnection
-from .intake import Intake, KeyValue, NotTaken, Place, Take
+from .intake import Intake, KeyValue, NotTaken, WatchedFolder
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class ImapDoor:
         self._clock, self._timing = clock or SystemClock(), timing or Timing()
         self._tokens = token_source(settings.oauth) if settings.oauth else None
         key = f"imap/{quote(settings.username)}@{settings.host.lower()}/{quote(settings.folder)}"
-        self._place = Place(key, state, self._clock)
+        self._watched = WatchedFolder(key, state, self._clock)
         self._task: asyncio.Task[None] | None = None
         self._told: tuple[State, str | None] | None = None
         self.last_event_at: datetime | None = None
@@ -101,7 +101,7 @@ class ImapDoor:
             except Unavailable as error:
                 self._tell("down", f"the state of the mailbox cannot be stored: {error}")
             except Exception as error:
-                logger.exception("mailbox %s could not be read", self._place.key)
+                logger.exception("mailbox %s could not be read", self._watched.key)
                 self._tell("down", f"the mailbox could not be read ({type(error).__name__}); see the log")
             lasted = asyncio.get_running_loop().time() - began
             failures = 1 if lasted >= self._timing.lasting else failures + 1
@@ -114,7 +114,7 @@ class ImapDoor:
             await log_in(connection, self._settings, self._tokens)
             folder = await connection.select(self._settings.folder)
             intake = await Intake.begin(
-                connection, folder, self._place, self._counted, self._settings.move_to
+                connection, folder, self._watched, self._counted, self._settings.move_to
             )
             await self._watch(connection, intake)
         finally:
@@ -131,7 +131,7 @@ class ImapDoor:
                 await self._pause(failures)
                 continue
             failures = 0
-            self._tell("ok", _remarks(self._place.left, intake.waiting))
+            self._tell("ok", _remarks(self._watched.left, intake.waiting))
             await connection.wait(min(self._settings.poll_seconds, random.uniform(*self._timing.renew)))
 
     async def _counted(self, raw: bytes, envelope: Envelope) -> None:
@@ -147,7 +147,7 @@ class ImapDoor:
             return
         self._told = (state, detail)
         if detail is not None:
-            logger.warning("mailbox %s: %s", self._place.key, detail)
+            logger.warning("mailbox %s: %s", self._watched.key, detail)
         self._becomes(state, detail)
 
 

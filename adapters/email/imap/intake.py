@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from pizzabot.clock import Clock
@@ -20,22 +19,17 @@ from pizzabot.errors import PizzaBotError, Unavailable
 
 from ..caps import TooMany
 from ..failures import Declined, Unreachable
-from ..letters import Envelope
+from ..letters import MAX_BYTES, Envelope, Take
 from .connection import Folder, ImapConnection
 from .cursor import Cursor, Found, batches, criteria, from_text, is_wanted, new_uids, opened, to_text
 
 logger = logging.getLogger(__name__)
 
-LARGEST_MAIL = 25 * 1024 * 1024
 _BATCH = 100
 _TRIES = 3
 _CUTS = 10  # an outage looks the same as a mail that the server cannot bring out
 _RETURN_PATH = re.compile(rb"^Return-Path:[ \t]*(?:\r?\n[ \t]+)?<?([^<>\s]*)>?[ \t]*\r?$", re.I | re.M)
 _END_OF_HEADER = re.compile(rb"^\r?\n", re.M)
-
-# Commits a mail, or raises Unavailable when nothing can be stored now, and TooMany when this one has to wait.
-# The same mail may come again.
-Take = Callable[[bytes, Envelope], Awaitable[None]]
 
 
 class KeyValue(Protocol):
@@ -52,7 +46,7 @@ class NotTaken(PizzaBotError):
     code = "not_taken"
 
 
-class Place:
+class WatchedFolder:
     """One folder of one account over all connections: its cursor on disk, its mails that make trouble."""
 
     def __init__(self, key: str, state: KeyValue, clock: Clock) -> None:
@@ -84,30 +78,30 @@ class Intake:
         connection: ImapConnection,
         folder: Folder,
         cursor: Cursor,
-        place: Place,
+        watched: WatchedFolder,
         take: Take,
         move_to: str,
     ) -> None:
-        self._connection, self._folder, self._place = connection, folder, place
+        self._connection, self._folder, self._watched = connection, folder, watched
         self._cursor = self._stored = cursor
         self._take, self._move_to = take, move_to
 
     @classmethod
     async def begin(
-        cls, connection: ImapConnection, folder: Folder, place: Place, take: Take, move_to: str
+        cls, connection: ImapConnection, folder: Folder, watched: WatchedFolder, take: Take, move_to: str
     ) -> Intake:
         """Go on where the last connection ended; raises Unavailable and Unreachable."""
-        stored = await place.load()
-        cursor = opened(stored, folder.uidvalidity, folder.uidnext, place.clock.now())
+        stored = await watched.load()
+        cursor = opened(stored, folder.uidvalidity, folder.uidnext, watched.clock.now())
         if stored is None:
-            logger.info("mailbox %s: watched from now on; mails that lie there are not taken in", place.key)
+            logger.info("mailbox %s: watched from now on; mails that lie there are not taken in", watched.key)
         elif cursor.look_back is not None and cursor != stored:
             logger.warning(
                 "mailbox %s was made anew; looking at all mails since %s again",
-                place.key,
+                watched.key,
                 cursor.look_back.since,
             )
-        intake = cls(connection, folder, cursor, place, take, move_to)
+        intake = cls(connection, folder, cursor, watched, take, move_to)
         if cursor != stored:
             await intake._store(cursor)
         await intake._mark()
@@ -127,7 +121,7 @@ class Intake:
             Unreachable, Declined: the connection is of no more use.
         """
         await self._take_waiting()
-        asked_at = self._place.clock.now()
+        asked_at = self._watched.clock.now()
         uids = new_uids(self._cursor, await self._connection.search(criteria(self._cursor)))
         for batch in batches(uids, _BATCH):
             for found in await self._connection.sizes(batch):
@@ -142,7 +136,7 @@ class Intake:
     async def _take_waiting(self) -> None:
         """Try again what was put off. Whoever still has too many is asked about once, not for each mail."""
         many: set[str] = set()
-        senders, uidvalidity = self._place.senders, self._cursor.uidvalidity
+        senders, uidvalidity = self._watched.senders, self._cursor.uidvalidity
         for uid in self._cursor.waiting:
             if senders.get((uidvalidity, uid)) in many:
                 continue
@@ -161,18 +155,20 @@ class Intake:
         try:
             taken = await self._hand_over(found)
         except TooMany as error:
-            self._place.senders[cursor.uidvalidity, found.uid] = error.person
+            self._watched.senders[cursor.uidvalidity, found.uid] = error.person
             self._cursor = cursor.put_off(found.uid)
             return
         except Unavailable:
             raise
         except Unreachable:
-            if self._place.is_last_try("cut", cursor, found, _CUTS):
+            if self._watched.is_last_try("cut", cursor, found, _CUTS):
                 await self._give_up(found)
             raise
         except Exception as error:
-            logger.exception("mailbox %s: the mail with UID %d could not be read", self._place.key, found.uid)
-            if not self._place.is_last_try("error", cursor, found, _TRIES):
+            logger.exception(
+                "mailbox %s: the mail with UID %d could not be read", self._watched.key, found.uid
+            )
+            if not self._watched.is_last_try("error", cursor, found, _TRIES):
                 raise NotTaken("a mail could not be read; it is tried again") from error
             await self._give_up(found)
             return
@@ -181,7 +177,7 @@ class Intake:
 
     async def _hand_over(self, found: Found) -> bool:
         """Whether the mail was still there. Of one that is too large, only the header is fetched."""
-        is_whole = found.size <= LARGEST_MAIL
+        is_whole = found.size <= MAX_BYTES
         fetch = self._connection.fetch if is_whole else self._connection.fetch_header
         raw = await fetch(found.uid)
         if raw is None:
@@ -191,13 +187,13 @@ class Intake:
 
     async def _give_up(self, found: Found) -> None:
         await self._store(self._cursor.dropped(found.uid))
-        self._place.left += 1
+        self._watched.left += 1
         logger.error(
-            "mailbox %s: the mail with UID %d was given up and left where it is", self._place.key, found.uid
+            "mailbox %s: the mail with UID %d was given up and left where it is", self._watched.key, found.uid
         )
 
     async def _store(self, cursor: Cursor) -> None:
-        await self._place.store(cursor)
+        await self._watched.store(cursor)
         self._cursor = self._stored = cursor
 
     async def _mark(self) -> None:
@@ -209,7 +205,9 @@ class Intake:
             elif uids and self._folder.takes_keywords:
                 await self._connection.mark(uids)
         except Declined as error:
-            logger.warning("mailbox %s: mails that were taken in stay unmarked (%s)", self._place.key, error)
+            logger.warning(
+                "mailbox %s: mails that were taken in stay unmarked (%s)", self._watched.key, error
+            )
         self._cursor = self._cursor.marked()
 
 

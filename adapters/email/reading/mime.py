@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pizzabot.messages import Attachment
 from pizzabot.text import visible, with_newlines
 
+from ..letters import MAX_HEADER_BYTES
 from .charsets import text_of
 from .flowed import unflowed
 from .headers import decoded, from_base64, headers_of, parameters
-from .shape import MAX_HEADER_BYTES, OverLimit, Part
+from .shape import OverLimit, Part
 
 MAX_TEXT = 1_048_576  # characters, all plain texts together: as much as one message may have
 MAX_HTML = 4 * MAX_TEXT  # the same text with its markup

@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..letters import MAX_BYTES, MAX_HEADER_BYTES
 from .headers import Headers, headers_of, parameters
 
-MAX_BYTES = 25 * 1024 * 1024
-MAX_HEADER_BYTES = 256 * 1024
 MAX_PARTS = 200
 MAX_DEPTH = 30
 # Lines that begin like a delimiter and are none; a boundary such as "-" in a long text costs time for each.

@@ -21,7 +21,8 @@ from typing import Literal
 from pizzabot.errors import ConfigError
 from pizzabot.settings.tables import ListenTable
 
-from .doorkeeper import Doorkeeper, Limits, Take
+from ..letters import Take
+from .doorkeeper import Doorkeeper, Limits
 from .session import LmtpSession, Session
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class MailDoor:
     ) -> None:
         """`is_ours` says of an address as it was written whether mail for it is taken.
 
-        `take` commits a mail, see `doorkeeper.Take`. `becomes` hears how the door is: ok, down or off; why.
+        `take` commits a mail, see `letters.Take`. `becomes` hears how the door is: ok, down or off; why.
         Relative files of the settings are looked for in `home`.
         """
         networks = [ipaddress.ip_network(text, strict=False) for text in settings.trusted_networks]

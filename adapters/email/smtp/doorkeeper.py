@@ -11,20 +11,18 @@ import asyncio
 import ipaddress
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pizzabot.errors import Refused, Unavailable
 from pizzabot.text import visible
 
 from ..caps import TooMany
-from ..letters import Envelope
+from ..letters import MAX_BYTES, Envelope, Take
 
 logger = logging.getLogger(__name__)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-# Returns when the mail is committed. Raises Unavailable when it can be sent again, Refused when it cannot.
-Take = Callable[[bytes, Envelope], Awaitable[None]]
 
 _LONGEST_WORDS = 300  # a reply line has at most 512 octets (RFC 5321 §4.5.3.1.5), words at most 4 each
 
@@ -33,7 +31,7 @@ _LONGEST_WORDS = 300  # a reply line has at most 512 octets (RFC 5321 §4.5.3.1.
 class Limits:
     """The bounds of the door: bytes, counts, seconds."""
 
-    mail_bytes: int = 25 * 1024 * 1024
+    mail_bytes: int = MAX_BYTES
     receiving_bytes: int = 100 * 1024 * 1024  # of all mails that are on their way in
     recipients: int = 100
     connections: int = 100

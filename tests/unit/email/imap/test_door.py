@@ -19,7 +19,7 @@ from imapclient import IMAPClient
 
 from adapters.email.caps import TooMany
 from adapters.email.imap.connection import TAKEN
-from adapters.email.imap.intake import LARGEST_MAIL
+from adapters.email.letters import MAX_BYTES
 from pizzabot.errors import Unavailable
 from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.fakes.mail.dovecot import Dovecot, dovecot_server
@@ -288,7 +288,7 @@ async def test_a_mail_that_was_stored_and_not_marked_is_marked_at_the_next_start
 async def test_of_a_mail_over_the_limit_only_the_header_is_fetched(dovecot: Dovecot) -> None:
     async with Watched(dovecot.settings()) as watched:
         await watched.until_state("ok")
-        dovecot.deliver(letter("large", body="x" * 1000 + "\n") + b"y" * LARGEST_MAIL, letter("small"))
+        dovecot.deliver(letter("large", body="x" * 1000 + "\n") + b"y" * MAX_BYTES, letter("small"))
         await watched.until_taken("large", "small")
         (raw, envelope), (_, other) = watched.mails
         assert envelope.header_only

@@ -7,11 +7,11 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pizzabot.adapters.email.letters import Envelope, LetterKind, Mailbox
+from pizzabot.adapters.email.letters import MAX_BYTES, MAX_HEADER_BYTES, Envelope, LetterKind, Mailbox
 from pizzabot.adapters.email.reading.addresses import MAX_RECIPIENTS
 from pizzabot.adapters.email.reading.identity import MAX_REFERENCES
 from pizzabot.adapters.email.reading.pipeline import read
-from pizzabot.adapters.email.reading.shape import MAX_BYTES, MAX_DEPTH, MAX_HEADER_BYTES
+from pizzabot.adapters.email.reading.shape import MAX_DEPTH
 
 from pizzabot.text import is_storable
 
