@@ -15,10 +15,11 @@ import time
 from base64 import b64decode
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from tests.fakes.mail.certificate import Certificate
 
 Step = Literal["greeting", "EHLO", "AUTH", "MAIL", "RCPT", "DATA", "content"]
 
@@ -54,14 +55,14 @@ class SmtpSink:
     """A server on `port` of this machine, from `up` to `down` and up again on the same one.
 
     `users` are names with passwords, or with access tokens for XOAUTH2; with any, a client has to log in.
-    `certificate` and key turn on STARTTLS, and TLS from the first byte with `tls`. `faults` are used up
+    `certificate` turns on STARTTLS, and TLS from the first byte with `tls`. `faults` are used up
     one by one, in order, each when its step is reached. `refusals` say what RCPT of an address is answered
     with for as long as it stands there. `deliver` is handed each mail, before it is
     acknowledged. `commands` are the verbs as they came, each with its connection's number.
     """
 
     users: dict[str, str] = field(default_factory=dict)
-    certificate: tuple[Path, Path] | None = None
+    certificate: Certificate | None = None
     tls: bool = False
     smtputf8: bool = True
     size: int = 2**25
@@ -119,7 +120,7 @@ class SmtpSink:
         context = None
         if self.certificate is not None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(*self.certificate)
+            context.load_cert_chain(self.certificate.chain, self.certificate.key)
         self._server = await self._loop.create_server(
             lambda: _Dialogue(self, None if self.tls else context),
             "127.0.0.1",

@@ -16,7 +16,7 @@ from pizzabot.adapters.email.letters import Envelope
 from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
 from pizzabot.errors import ConfigError, Refused, Unavailable
-from tests.fakes.mail.certificates import make_certificate
+from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.unit.email.smtp.wire import HELLO, OURS, Wire, connected, open_door
 
 TOKEN = "pizza+r-abc@example.com"
@@ -418,14 +418,14 @@ async def test_a_thousand_mails_of_one_sender_leave_the_door_open() -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+def certificate(tmp_path: Path) -> Certificate:
     return make_certificate(tmp_path)
 
 
-async def test_starttls_protects_the_mail(certificate: tuple[Path, Path]) -> None:
-    context = ssl.create_default_context(cafile=certificate[0])
+async def test_starttls_protects_the_mail(certificate: Certificate) -> None:
+    context = ssl.create_default_context(cafile=certificate.authority)
     async with (
-        open_door(certificate=str(certificate[0]), key=str(certificate[1])) as (door, taken),
+        open_door(certificate=str(certificate.chain), key=str(certificate.key)) as (door, taken),
         connected(door.port) as wire,
     ):
         assert "250-STARTTLS" in await wire.say("EHLO x")
@@ -442,11 +442,11 @@ async def test_starttls_protects_the_mail(certificate: tuple[Path, Path]) -> Non
 
 
 async def test_what_is_put_in_the_clear_behind_starttls_is_thrown_away(
-    certificate: tuple[Path, Path],
+    certificate: Certificate,
 ) -> None:
-    context = ssl.create_default_context(cafile=certificate[0])
+    context = ssl.create_default_context(cafile=certificate.authority)
     async with (
-        open_door(certificate=str(certificate[0]), key=str(certificate[1])) as (door, _),
+        open_door(certificate=str(certificate.chain), key=str(certificate.key)) as (door, _),
         connected(door.port) as wire,
     ):
         await wire.say("EHLO x")
@@ -457,10 +457,13 @@ async def test_what_is_put_in_the_clear_behind_starttls_is_thrown_away(
 
 
 async def test_a_failed_handshake_harms_nobody_else(
-    certificate: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+    certificate: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = Limits(connections=1)
-    async with open_door(limits, certificate=str(certificate[0]), key=str(certificate[1])) as (door, taken):
+    async with open_door(limits, certificate=str(certificate.chain), key=str(certificate.key)) as (
+        door,
+        taken,
+    ):
         async with connected(door.port) as wire:
             await wire.say("EHLO x")
             await wire.say("STARTTLS")
@@ -475,13 +478,13 @@ async def test_a_failed_handshake_harms_nobody_else(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_a_renewed_certificate_is_shown_without_a_restart(certificate: tuple[Path, Path]) -> None:
-    async with open_door(certificate=str(certificate[0]), key=str(certificate[1])) as (door, _):
-        make_certificate(certificate[0].parent)
+async def test_a_renewed_certificate_is_shown_without_a_restart(certificate: Certificate) -> None:
+    async with open_door(certificate=str(certificate.chain), key=str(certificate.key)) as (door, _):
+        make_certificate(certificate.chain.parent)
         async with connected(door.port) as wire:
             await wire.say("EHLO x")
             await wire.say("STARTTLS")
-            await wire.start_tls(ssl.create_default_context(cafile=certificate[0]))
+            await wire.start_tls(ssl.create_default_context(cafile=certificate.authority))
             assert (await wire.say("NOOP")).startswith("250")
 
 

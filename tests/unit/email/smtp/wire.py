@@ -114,7 +114,7 @@ class Wire:
             return True
 
     async def start_tls(self, context: ssl.SSLContext) -> None:
-        await self._writer.start_tls(context, server_hostname="localhost")
+        await self._writer.start_tls(context, server_hostname="127.0.0.1")
 
     async def close(self) -> None:
         self._writer.close()
