@@ -18,7 +18,7 @@ from .letters import Envelope, Mailbox, Ours
 from .places import OwnAddress
 from .reading.addresses import domain_of, sole_author
 from .reading.headers import Headers, headers_of
-from .reading.proof import prove
+from .reading.proof import prove, server_of, without_comments
 from .reading.shape import halves
 from .writing import compose
 from .writing.headers import Heads
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from .checks import Found
 
 STRANGER = "doctor@example.com"  # a domain that belongs to nobody (RFC 2606 §3)
-_LONGEST_RESULTS = 8_192
-_COMMENT = re.compile(r"\([^()]*\)")
-_SERVER = re.compile(r'\s*"?([^\s";()=]+)"?\s*(?:\d+\s*)?(?:;|$)')  # RFC 8601 §2.2: the id, a version
 _RESULT = re.compile(r"(?:^|;)\s*(dmarc|spf|dkim)\s*=\s*([a-z]+)", re.IGNORECASE)
 _FORGED_RESULTS = (
     "spf=pass smtp.mailfrom={domain}; dkim=pass header.d={domain}; dmarc=pass header.from={domain}"
@@ -79,13 +76,11 @@ def topmost(headers: Headers) -> Verdicts | None:
     """What the last server on the way says; None when it says nothing."""
     if "authentication-results" not in headers:
         return None
-    value = headers.first("authentication-results")[:_LONGEST_RESULTS]
-    while (shorter := _COMMENT.sub(" ", value)) != value:
-        value = shorter
-    server = _SERVER.match(value)
-    found = {method.lower(): result.lower() for method, result in reversed(_RESULT.findall(value))}
+    value = headers.first("authentication-results")
+    read = _RESULT.findall(without_comments(value))
+    found = {method.lower(): result.lower() for method, result in reversed(read)}
     results = {method: found[method] for method in ("dmarc", "spf", "dkim") if method in found}
-    return Verdicts(server[1].lower() if server else "", results)
+    return Verdicts(server_of(value), results)
 
 
 def of_returned(header: bytes, trusted: Sequence[str]) -> list[Found]:

@@ -20,7 +20,7 @@ from .dkim import Resolve, signed_by
 from .headers import Headers
 
 _LONGEST_RESULTS = 8_192
-_SERVER = re.compile(r'\s*"?([^\s";()=]+)"?')
+_SERVER = re.compile(r'\s*"?([^\s";()=]++)"?(?!\s*=)')  # RFC 8601 §2.2; Microsoft begins with a result
 _COMMENT = re.compile(r"\([^()]*\)")
 _FEATURES = authres.FeatureContext(authres.dmarc)
 
@@ -58,7 +58,7 @@ def _verdict(domain: str, headers: Headers, envelope: Envelope, ours: Ours) -> P
         return "Authentication-Results are not believed on this way"
     servers = {server.lower() for server in ours.authserv_ids}
     written = headers.all("authentication-results")
-    topmost = next((value for value in written if _server(value) in servers), None)
+    topmost = next((value for value in written if server_of(value) in servers), None)
     if topmost is None:
         return "no Authentication-Results of our server"
     results = _dmarc_results(topmost)
@@ -75,16 +75,21 @@ def _verdict(domain: str, headers: Headers, envelope: Envelope, ours: Ours) -> P
         return Proof(False, f"our server says dmarc={result}")
     if [ascii_domain(found) for found in domains] != [domain]:
         return Proof(False, f"our server's dmarc=pass is not for the domain {domain} of From alone")
-    return Proof(True, f"dmarc=pass for {domain}, says our server {_server(topmost)}")
+    return Proof(True, f"dmarc=pass for {domain}, says our server {server_of(topmost)}")
 
 
-def _server(value: str) -> str:
-    """The authserv-id that a header names, "" when none can be made out. Comments may stand before it."""
+def server_of(value: str) -> str:
+    """The authserv-id that Authentication-Results name, "" when they name none."""
+    found = _SERVER.match(without_comments(value))
+    return found[1].lower() if found else ""
+
+
+def without_comments(value: str) -> str:
+    """Authentication-Results, as much of them as is read, without the comments, which nest."""
     value = value[:_LONGEST_RESULTS]
     while (shorter := _COMMENT.sub(" ", value)) != value:
         value = shorter
-    found = _SERVER.match(value)
-    return found[1].lower() if found else ""
+    return value
 
 
 def _dmarc_results(value: str) -> Sequence[tuple[str, Sequence[str]]] | None:
