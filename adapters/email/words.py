@@ -7,6 +7,8 @@ from pizzabot.approvals.showing import shown
 from pizzabot.audit import canonical_json
 from pizzabot.messages import Action, Args, Verdict
 
+from .writing.actions import PHRASES, outcome
+
 SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
 NOT_BY_MAIL = "this cannot be decided by answering the mail; please open its link."
 UNREADABLE = "your mail did not arrive whole, or was too large. Please send it again, without large files."
@@ -21,13 +23,8 @@ _DONE = {
     Verdict.FAILED: "Noted as failed",
 }
 _ANSWERS = {
-    Verdict.APPROVE: "“Approve”",
-    Verdict.REJECT: "“Reject: your reason”",
+    **{verdict: f"“{phrase}”" for verdict, phrase in PHRASES.items()},
     Verdict.EDIT: "changed values between the two lines",
-    Verdict.RESPOND: "“Respond: your answer”",
-    Verdict.RETRY: "“Retry”",
-    Verdict.DONE: "“Done”",
-    Verdict.FAILED: "“Failed”",
 }
 
 
@@ -71,10 +68,7 @@ def too_late(action: Action) -> str:
     """A word on something that is settled."""
     if action.decided_by is None:
         return f"This can no longer be decided: {action.title}\n\nIt is {action.state}. Nothing was changed."
-    return (
-        f"Already {action.state}: {action.title}\n\n{action.decided_by} was first, in {action.decided_via}. "
-        "Your answer changed nothing."
-    )
+    return f"Already {action.state}: {action.title}\n\n{outcome(action)} before. Your answer changed nothing."
 
 
 def refused(why: str) -> str:
