@@ -56,7 +56,7 @@ async def _mailbox(table: ImapTable) -> list[Found]:
     try:
         connection = await ImapConnection.open(table)
         try:
-            await log_in(connection, table, token_source(table.oauth) if table.oauth else None)
+            await log_in(connection, table, token_source(table.oauth))
             folder = await connection.select(table.folder)
             return _of_mailbox(table, folder, await connection.capabilities())
         finally:
@@ -137,7 +137,7 @@ def _is_ours(table: ListenTable, address: str) -> bool:
 
 
 async def _outgoing(table: SmtpTable) -> Found:
-    sender = Sender(table, blocking(token_source(table.oauth)) if table.oauth is not None else None)
+    sender = Sender(table, blocking(token_source(table.oauth)))
     try:
         await sender.check()
     except DeliveryFailed as error:

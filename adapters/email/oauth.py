@@ -45,8 +45,10 @@ class TokenSource(Protocol):
         ...
 
 
-def token_source(table: OAuthTable) -> TokenSource:
-    """The source that the settings name."""
+def token_source(table: OAuthTable | None) -> TokenSource | None:
+    """The source that the settings name; None where a password is used."""
+    if table is None:
+        return None
     return CommandTokens(table.token_command) if table.token_command else RefreshedTokens(table)
 
 
@@ -63,9 +65,9 @@ class BlockingTokens:
         return asked.result(_BLOCKED_SECONDS)
 
 
-def blocking(source: TokenSource) -> BlockingTokens:
+def blocking(source: TokenSource | None) -> BlockingTokens | None:
     """`source` for threads. Called in the event loop."""
-    return BlockingTokens(source, asyncio.get_running_loop())
+    return BlockingTokens(source, asyncio.get_running_loop()) if source is not None else None
 
 
 class CommandTokens:

@@ -56,7 +56,7 @@ async def try_out(
     if not table.enabled:
         return ()
     assert table.smtp is not None  # the settings' checks see to it
-    tokens = blocking(token_source(table.smtp.oauth)) if table.smtp.oauth is not None else None
+    tokens = blocking(token_source(table.smtp.oauth))
     sender = Sender(table.smtp, tokens)
     try:
         attempt = _Trial(table, folder, sender, tell, patience or Patience())
@@ -177,7 +177,7 @@ class _Mailbox:
         """Raises NotLetIn, Unreachable, Declined, ConfigError."""
         mailbox = cls(await ImapConnection.open(table))
         try:
-            await log_in(mailbox._connection, table, token_source(table.oauth) if table.oauth else None)
+            await log_in(mailbox._connection, table, token_source(table.oauth))
             if table.move_to:
                 mailbox._next[table.move_to] = 1  # a running server makes it with the first mail
                 with suppress(Declined):

@@ -66,7 +66,7 @@ class ImapDoor:
         """`becomes` hears each change of how the door is, and what to do about it."""
         self._settings, self._take, self._becomes = settings, take, becomes
         self._clock, self._timing = clock or SystemClock(), timing or Timing()
-        self._tokens = token_source(settings.oauth) if settings.oauth else None
+        self._tokens = token_source(settings.oauth)
         key = f"imap/{quote(settings.username)}@{settings.host.lower()}/{quote(settings.folder)}"
         self._watched = WatchedFolder(key, state, self._clock)
         self._task: asyncio.Task[None] | None = None

@@ -62,7 +62,9 @@ class Now:
 
 async def test_a_refresh_token_is_redeemed_as_the_standard_says(answers: Serve) -> None:
     forms = answers(good("a1", expires_in=3600))
-    assert await token_source(TABLE).token() == "a1"
+    source = token_source(TABLE)
+    assert source is not None
+    assert await source.token() == "a1"
     assert forms == [
         {
             "grant_type": ["refresh_token"],
