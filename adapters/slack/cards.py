@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pizzabot.approvals.forms import fields
-from pizzabot.approvals.showing import Shown, shown
+from pizzabot.approvals.showing import Shown, server_name, shown, tool_name
 from pizzabot.messages import Action, ActionKind, ActionState, Verdict
 from pizzabot.text import exact, visible
 
@@ -91,7 +91,7 @@ def card(action: Action, *, title: str, page: str, link: str | None = None) -> t
     card that stands elsewhere.
     """
     title = shortened(visible(title), 150)
-    text = f"{words.outcome(action)}: {words.tool_name(action.tool)} ({title})"
+    text = f"{words.outcome(action)}: {tool_name(action.tool)} ({title})"
     if action.state is ActionState.PENDING:
         text = f"Decision needed: {visible(action.title)} ({title})"
     blocks = _card(action, title, page, fits=is_shown(_given(action)))
@@ -111,8 +111,8 @@ def _card(action: Action, title: str, page: str, *, fits: bool) -> list[Block]:
 def _question(action: Action, title: str) -> list[Block]:
     heading = rich_section(leaf(shortened(visible(action.title), 300), "bold"))
     facts = [title]
-    if (server := words.server_name(action.tool)) is not None:
-        facts.append(f"{words.tool_name(action.tool)} of {visible(server)}")
+    if (server := server_name(action.tool)) is not None:
+        facts.append(f"{tool_name(action.tool)} of {server}")
     if action.skill not in (None, server):
         facts.append(f"skill {visible(str(action.skill))}")
     if action.requested_by is not None:

@@ -14,9 +14,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pizzabot.approvals.forms import Field, FieldKind
+from pizzabot.approvals.showing import tool_name
 from pizzabot.text import visible
 
-from . import words
 from .blocks import (
     INPUT_TEXT,
     OPTION_TEXT,
@@ -84,21 +84,21 @@ def is_editable(proposed: Sequence[Field]) -> bool:
 
 def edit(tool: str, subject: About, proposed: Sequence[Field]) -> View:
     """The arguments as typed inputs."""
-    head = context(plain_text(f"{words.tool_name(tool)}: Save runs it with these values."))
+    head = context(plain_text(f"{tool_name(tool)}: Save runs it with these values."))
     inputs = [_input(number, field) for number, field in enumerate(proposed)]
     return modal("Edit", [head, *inputs], callback_id=EDIT, metadata=subject.to_text(), submit="Save")
 
 
 def reject(tool: str, subject: About) -> View:
     """Why not? May be left empty."""
-    head = context(plain_text(f"{words.tool_name(tool)} will not run. The agent is told the reason."))
+    head = context(plain_text(f"{tool_name(tool)} will not run. The agent is told the reason."))
     reason = input_block(REASON, "Reason", text_input(_INPUT, multiline=True), optional=True)
     return modal("Reject", [head, reason], callback_id=REJECT, metadata=subject.to_text(), submit="Reject")
 
 
 def respond(tool: str, subject: About) -> View:
     """An answer in place of the tool's."""
-    head = context(plain_text(f"{words.tool_name(tool)} will not run; the agent gets this answer instead."))
+    head = context(plain_text(f"{tool_name(tool)} will not run; the agent gets this answer instead."))
     response = input_block(RESPONSE, "Response", text_input(_INPUT, multiline=True), optional=False)
     return modal(
         "Respond", [head, response], callback_id=RESPOND, metadata=subject.to_text(), submit="Respond"

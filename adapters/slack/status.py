@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from pizzabot.approvals.showing import tool_name
 from pizzabot.messages import RunState, RunStatus, Step
 from pizzabot.text import visible
 
@@ -61,4 +62,4 @@ def _line(step: Step) -> str:
 
 def _name(step: Step) -> str:
     inside = f"{visible(step.worker)}: " if step.worker else ""
-    return shortened(inside + visible(words.tool_name(step.name)), 120)
+    return shortened(inside + tool_name(step.name), 120)

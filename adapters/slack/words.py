@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from pizzabot.messages import Action, ActionState, Verdict
-from pizzabot.text import visible
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
 
@@ -46,17 +45,6 @@ def outcome(action: Action) -> str:
     said = _RESOLVED.get(action.decision) if action.state is ActionState.RESOLVED else None
     said = said or _DECIDED.get(action.state, str(action.state).capitalize())
     return f"{said} by {action.decided_by} in {place(action.decided_via)}"
-
-
-def tool_name(reference: str) -> str:
-    """The tool's own name in `mcp:server:tool`."""
-    return visible(reference.rpartition(":")[2])
-
-
-def server_name(reference: str) -> str | None:
-    """The server in `mcp:server:tool`; None for tools of the house."""
-    parts = reference.split(":")
-    return parts[1] if len(parts) == 3 and parts[0] == "mcp" else None
 
 
 def spoken(duration: timedelta) -> str:

@@ -1,4 +1,4 @@
-"""How does an argument read, so that a person sees exactly what would run?"""
+"""How do an argument and a tool read, so that a person sees exactly what would run?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pizzabot.approvals.forms import Field, FieldKind
-from pizzabot.text import exact
+from pizzabot.text import exact, visible
 
 _ONE_LINE = 80
 
@@ -44,3 +44,14 @@ def _is_plain(value: Any) -> bool:
     except (ValueError, RecursionError):
         return True
     return False
+
+
+def tool_name(reference: str) -> str:
+    """The tool's own name in `mcp:server:tool`."""
+    return visible(reference.rpartition(":")[2])
+
+
+def server_name(reference: str) -> str | None:
+    """The server in `mcp:server:tool`; None for tools of the house."""
+    parts = reference.split(":")
+    return visible(parts[1]) if len(parts) == 3 and parts[0] == "mcp" else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pizzabot.approvals.forms import fields
-from pizzabot.approvals.showing import Shown, shown
+from pizzabot.approvals.showing import Shown, server_name, shown, tool_name
 from pizzabot.approvals.values import write
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.text import exact, visible
@@ -139,17 +139,6 @@ def _argument(arg: Shown, was: str | None = None) -> Argument:
 
 
 # -- its tool, and how it ended -----------------------------------------------------------------------------
-
-
-def tool_name(reference: str) -> str:
-    """The tool's own name in `mcp:server:tool`."""
-    return visible(reference.rpartition(":")[2])
-
-
-def server_name(reference: str) -> str | None:
-    """The server in `mcp:server:tool`; None for tools of the house."""
-    parts = reference.split(":")
-    return visible(parts[1]) if len(parts) == 3 and parts[0] == "mcp" else None
 
 
 def outcome(action: Action) -> str:

@@ -15,11 +15,11 @@ from email.header import Header
 from email.utils import format_datetime, quote
 from typing import Literal
 
+from pizzabot.approvals.showing import tool_name
 from pizzabot.messages import Action
 from pizzabot.text import visible
 
 from ..letters import Mailbox
-from .actions import tool_name
 
 _LINE = 78
 _ENCODED_WORD = 66  # a line that holds one takes 76 columns (RFC 2047, 2), the name of the header among them

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.slack.status import STOP, status
-from pizzabot.adapters.slack.words import outcome, place, server_name, spoken, tool_name
+from pizzabot.adapters.slack.words import outcome, place, spoken
 
+from pizzabot.approvals.showing import server_name, tool_name
 from pizzabot.messages import ActionState, RunState, RunStatus, Step, Verdict
 from tests.fakes.slack.blocks import check_blocks, controls, words
 from tests.unit.slack.pure.actions import ANY_TEXT, NOW, action
