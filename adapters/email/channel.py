@@ -20,7 +20,7 @@ from pizzabot.people import Person
 from .letters import Envelope, Ours
 from .mailboxes import Mailboxes
 from .places import VIA, OwnAddress, place_at
-from .talks import Talks
+from .talks import KEPT, Talks
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -102,17 +102,7 @@ class EmailChannel:
         await asyncio.to_thread(_import_libraries)
         await self.mailboxes.recover()
         before = self._doors.clock.now() - _REMEMBERED
-        for kept in (
-            "taken/",
-            "reply/",
-            "sent/",
-            "mail/",
-            "given/",
-            "told/",
-            "deciding/",
-            "questions/",
-            "talk/",
-        ):
+        for kept in KEPT:
             await self._doors.forget(VIA, kept, before=before)
         self._parts = _Parts(self, self._doors, self._own, await self._identity())
         await self._parts.start()

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from pizzabot.doors import Doors
@@ -93,7 +94,7 @@ class Delivering:
             sender=Mailbox(self._own.address, self._doors.settings.email.name),
             to=tuple(map(self._named, to)),
             cc=tuple(map(self._named, cc)),
-            reply_to=self._reply_to(token),
+            reply_to=self._own_with("r", token),
             message_id=message_id,
             subject=self._subject(item, talk),
             references=talk.references,
@@ -109,7 +110,7 @@ class Delivering:
         if item.action is not None:
             kept[told_key(item.external_id or message_id)] = json.dumps([item.action.state, item.key])
         await self._doors.keep(VIA, kept)
-        await self._send(asked, message_id, self._bounce_to(bounce), [*to, *cc], data)
+        await self._send(asked, message_id, self._own_with("b", bounce), [*to, *cc], data)
         await self._talks.change(place, item.thread_id, lambda talk: talk.said(message_id))
         return Receipt(item.external_id or message_id)
 
@@ -191,14 +192,10 @@ class Delivering:
         name = hmac.new(self._seed.encode(), item.key.encode(), hashlib.sha256).hexdigest()[:32]
         return f"<{name}@{self._own.address.rpartition('@')[2]}>"
 
-    def _reply_to(self, token: str) -> str:
-        return (
-            self._own.tagged("r", token) if self._doors.settings.email.plus_addressing else self._own.address
-        )
-
-    def _bounce_to(self, token: str) -> str:
+    def _own_with(self, word: Literal["r", "b"], token: str) -> str:
+        """Our address with a token in it, where its server takes subaddresses."""
         subaddressed = self._doors.settings.email.plus_addressing
-        return self._own.tagged("b", token) if subaddressed else self._own.address
+        return self._own.tagged(word, token) if subaddressed else self._own.address
 
     def _named(self, mailbox: str) -> Mailbox:
         person = self._doors.people.by_email(mailbox)

@@ -59,9 +59,9 @@ class BlockingTokens:
     source: TokenSource
     loop: asyncio.AbstractEventLoop
 
-    def token(self) -> str:
-        """An access token; waits for it."""
-        asked = asyncio.run_coroutine_threadsafe(self.source.token(), self.loop)
+    def token(self, *, fresh: bool = False) -> str:
+        """As `TokenSource.token`; waits for it, and raises TimeoutError when that takes too long."""
+        asked = asyncio.run_coroutine_threadsafe(self.source.token(fresh=fresh), self.loop)
         return asked.result(_BLOCKED_SECONDS)
 
 

@@ -100,6 +100,10 @@ class Talks:
             await self._doors.keep(VIA, {talk_key(place, thread_id): written(talk)})
 
 
+# What every kept thing's key begins with: all of it is forgotten one day.
+KEPT = ("talk/", "reply/", "sent/", "mail/", "given/", "told/", "taken/", "deciding/", "questions/")
+
+
 def talk_key(place: Place, thread_id: str) -> str:
     """Where a conversation is kept: by its first mail, or by person and thread when it began elsewhere."""
     return f"talk/{hashed(place.root or f'{place.mailbox} {thread_id}')}"

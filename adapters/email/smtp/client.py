@@ -20,6 +20,7 @@ from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown, PizzaB
 from pizzabot.settings.tables import SmtpTable
 from pizzabot.text import visible
 
+from ..failures import Unreachable
 from ..tls import verified_context
 from .replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, why
 
@@ -35,8 +36,11 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 class TokenSource(Protocol):
     """Where access tokens for XOAUTH2 come from."""
 
-    def token(self) -> str:
-        """A token that is valid now; may ask another server, and block. Raises a PizzaBotError."""
+    def token(self, *, fresh: bool = False) -> str:
+        """A token, another one when the last was refused; may ask another server, and block.
+
+        Raises a PizzaBotError or a TimeoutError.
+        """
         ...
 
 
@@ -73,7 +77,9 @@ class Connection:
         if settings.oauth is not None:
             if token is None:
                 raise NotLetIn("no source of access tokens")
-            code, said = self._xoauth2(settings.username, _fresh(token), offered)
+            code, said = self._xoauth2(settings.username, _token(token), offered)
+            if code == 535:  # perhaps the token was revoked before its time
+                code, said = self._xoauth2(settings.username, _token(token, fresh=True), offered)
         else:
             password = settings.password.get_secret_value() if settings.password is not None else ""
             code, said = self._password(settings.username, password, offered)
@@ -280,11 +286,13 @@ def _literal(address: str) -> str:
     return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
 
-def _fresh(token: TokenSource) -> str:
+def _token(source: TokenSource, *, fresh: bool = False) -> str:
     try:
-        return token.token()
+        return source.token(fresh=fresh)
     except DeliveryFailed:
         raise
+    except (Unreachable, TimeoutError) as error:
+        raise Away(str(error) or "no access token could be had in time") from error
     except PizzaBotError as error:
         raise NotLetIn(str(error)) from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pizzabot.adapters.email.failures import Unreachable
 from pizzabot.adapters.email.smtp import client as smtp_client
 from pizzabot.adapters.email.smtp.replies import Away, Deferred, NoSuchRecipient, NotLetIn, Rejected
 from pizzabot.adapters.email.smtp.sending import Sender
@@ -427,23 +428,38 @@ async def test_a_server_that_lets_nobody_log_in_is_not_let_in(sink: SmtpSink) ->
 class Tokens:
     def __init__(self, *tokens: str | Exception) -> None:
         self._tokens = list(tokens)
+        self.asked: list[bool] = []
 
-    def token(self) -> str:
+    def token(self, *, fresh: bool = False) -> str:
+        self.asked.append(fresh)
         found = self._tokens.pop(0)
         if isinstance(found, Exception):
             raise found
         return found
 
 
-async def test_an_access_token_logs_in_and_a_stale_one_is_not_let_in() -> None:
+async def test_a_stale_access_token_is_replaced_once_by_a_fresh_one() -> None:
     token = "ya29." + "x" * 2000
     with SmtpSink(users={"pizza": token}) as sink:
-        tokens = Tokens("stale-token", token)
-        async with sending(sink, tokens, username="pizza", oauth=OAuthTable(token_command=("x",))) as sender:
+        tokens = Tokens("stale-token", token, "stale-token", "stale-again")
+        oauth = OAuthTable(token_command=("x",))
+        async with sending(sink, tokens, username="pizza", oauth=oauth) as sender:
+            await sender.send(US, ADA, MAIL)
+        async with sending(sink, tokens, username="pizza", oauth=oauth) as sender:
             with pytest.raises(NotLetIn, match="535"):
                 await sender.send(US, ADA, MAIL)
-            await sender.send(US, ADA, MAIL)
     assert [mail.user for mail in sink.mails] == ["pizza"]
+    assert tokens.asked == [False, True] * 2
+
+
+@pytest.mark.parametrize("failure", [Unreachable("no answer of token_url"), TimeoutError()])
+async def test_a_token_server_that_is_away_is_no_wrong_password(failure: Exception) -> None:
+    with SmtpSink(users={"pizza": "good-token"}) as sink:
+        async with sending(
+            sink, Tokens(failure), username="pizza", oauth=OAuthTable(token_command=("x",))
+        ) as sender:
+            with pytest.raises(Away, match="token"):
+                await sender.send(US, ADA, MAIL)
 
 
 async def test_a_token_that_cannot_be_had_is_not_let_in_and_asks_again() -> None:
