@@ -118,6 +118,8 @@ class Answering:
             await self._handing.say(reply)
         elif len(found) > 1:
             await self._deciding.ask_back(reply, action, words.SEVERAL_QUESTIONS)
+        elif not self._is_meant(letter):
+            await self._deciding.ask_back(reply, action, words.NOT_MEANT)
         else:
             await self._deciding.take(reply, action)
 
@@ -144,6 +146,15 @@ class Answering:
             if asked is not None:
                 return [asked]
         return []
+
+    def _is_meant(self, letter: Letter) -> bool:
+        """Whether its author addressed it to us, by the very reply address if it came by one.
+
+        A mail to somebody else proves its author, too, when whoever has it sends it on to us.
+        """
+        tokens = {self._own.token_of(address, "r") for address in letter.recipients} - {None}
+        meant = {self._own.token_of(address, "r") for address in letter.meant_for}
+        return tokens <= meant if tokens else any(map(self._own.is_ours, letter.meant_for))
 
     async def _is_part_of(self, asked: Asked, person: Person) -> bool:
         """Whether the person was asked, was on the mails so far, or may write in the thread anyway."""

@@ -84,7 +84,8 @@ class Letter:
     `why` names the rule that made it this `kind`. `digest` is the same for every copy of the same mail and
     different for another mail with the same Message-ID. `author` is the one From, None when there is not
     exactly one; `verified` says whether From is proven, `verification` how, or why not, in words for the
-    operator. `recipients` are all addresses it was sent or delivered to, lower case, envelope first.
+    operator. `recipients` are all addresses it was sent or delivered to, lower case, envelope first;
+    `meant_for` are those that its author wrote down, as far as a signature of their domain tells.
     `references` name the mails that it answers, the nearest first, with angle brackets. `text` is everything
     that it says, quotes and all. `left_out` counts files that came with it and were too many. `is_ours` means
     that it carries our own loop mark or says that it comes from our own address. `is_too_large`: only its
@@ -99,6 +100,7 @@ class Letter:
     verified: bool = False
     verification: str = ""
     recipients: tuple[str, ...] = ()
+    meant_for: tuple[str, ...] = ()
     to: tuple[Mailbox, ...] = ()
     cc: tuple[Mailbox, ...] = ()
     references: tuple[str, ...] = ()

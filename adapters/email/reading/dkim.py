@@ -50,6 +50,29 @@ def signed_by(domain: str, raw: bytes, headers: Headers, resolve: Resolve) -> Si
     return Signed(False, "; ".join(dict.fromkeys(whys)))
 
 
+def addressed(domain: str, headers: Headers) -> tuple[str, ...]:
+    """Which of To and Cc are the author's: those that stand once, and are signed where their domain signs To.
+
+    Whoever has a signed mail can send it on to anybody, and write fields into it that are not signed
+    (RFC 6376 §8.6). Some domains sign neither; then they are believed as they stand. Whether a signature
+    holds is not asked here: whoever replays a mail has to leave in it the one that does.
+    """
+    written = tuple(name for name in ("to", "cc") if len(headers.all(name)) == 1)
+    signed = [
+        {name.strip().lower() for name in tags.get("h", "").split(":")}
+        for tags in map(_tags, headers.all("dkim-signature"))
+        if _is_related(tags.get("d", "").lower(), domain)
+    ]
+    if not any("to" in names for names in signed):
+        return written
+    return tuple(name for name in written if all(name in names for names in signed))
+
+
+def _is_related(one: str, other: str) -> bool:
+    """Whether DMARC may count one domain for the other (RFC 7489 §3.1), as far as names alone tell."""
+    return bool(one) and (one == other or one.endswith(f".{other}") or other.endswith(f".{one}"))
+
+
 def _tags(value: str) -> dict[str, str]:
     """The tag list of a signature (§3.2); empty when a tag stands twice."""
     found = [match for part in value.split(";") if (match := _TAG.fullmatch(part))]

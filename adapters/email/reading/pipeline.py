@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from ..letters import Envelope, Letter, LetterKind, Ours
-from .addresses import mailboxes, recipients, sole_author
-from .dkim import Resolve
+from ..letters import Envelope, Letter, LetterKind, Mailbox, Ours
+from .addresses import domain_of, mailboxes, recipients, sole_author
+from .dkim import Resolve, addressed
 from .headers import Headers, decoded, headers_of
 from .html_cut import seen
 from .identity import digest, message_id, references
@@ -89,6 +89,7 @@ def _judged(
         letter,
         verified=proof.verified,
         verification=proof.words,
+        meant_for=_meant_for(letter.author, mail.headers),
         attachments=held.files,
         left_out=held.left_out,
     )
@@ -98,6 +99,11 @@ def _judged(
         return replace(letter, kind=LetterKind.MALFORMED, why="it was cut off: its parts do not end")
     own = own_text(held.texts, held.html, ours)
     return replace(letter, own=own, text=_everything(held))
+
+
+def _meant_for(author: Mailbox, headers: Headers) -> tuple[str, ...]:
+    fields = addressed(domain_of(author.address), headers)
+    return tuple(mailbox.address for name in fields for mailbox in mailboxes(headers, name))
 
 
 def _everything(held: Content) -> str:

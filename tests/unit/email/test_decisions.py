@@ -9,7 +9,19 @@ from email.message import EmailMessage
 import pytest
 
 from tests.fakes.runtime import ledger_calls
-from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, Post, addresses, body, comes, expense, invoice
+from tests.unit.email.conftest import (
+    ADA,
+    AGENT,
+    BOB,
+    CAY,
+    EVE,
+    Post,
+    addresses,
+    body,
+    comes,
+    expense,
+    invoice,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -117,6 +129,74 @@ async def test_a_forged_answer_decides_nothing(post: Post) -> None:
     await post.answers(ADA, question, "Approve", results="dmarc=fail")
     await post.remarks("sender that is not verified")
     assert (await post.action(thread))["state"] == "pending"
+
+
+SIGNS_TO = "v=1; a=rsa-sha256; d=example.com; s=1; h=from:to:subject:date:message-id; bh=x; b=x"
+SIGNS_CC_TOO = SIGNS_TO.replace("from:to", "from:to:cc")
+SIGNS_NEITHER = SIGNS_TO.replace("from:to", "from")
+
+
+async def resent(post: Post, question: EmailMessage, *fields: str) -> None:
+    """Ada's proven word in a mail with these fields is handed to the address where she is asked."""
+    raw = "\r\n".join(
+        (
+            "Authentication-Results: mx.bot.example; dkim=pass header.d=example.com; "
+            "dmarc=pass header.from=example.com",
+            f"From: {ADA}",
+            *(field.format(token=question["Reply-To"], name=question["Message-ID"]) for field in fields),
+            "Subject: Lunch?",
+            f"Message-ID: <{hash(fields)}.{question['Message-ID'].strip('<>')}>",
+            "",
+            "Yes",
+            "",
+        )
+    )
+    reached = AGENT if any("In-Reply-To" in field for field in fields) else str(question["Reply-To"])
+    await post.brings(raw.encode(), EVE, [reached])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param((f"To: {CAY}",), id="by envelope"),
+        pytest.param((f"To: {CAY}", "Delivered-To: {token}"), id="by a delivery field"),
+        pytest.param((f"To: {CAY}", "In-Reply-To: {name}"), id="through In-Reply-To"),
+        pytest.param((f"To: {CAY}", f"Cc: {AGENT}"), id="by the address without its token"),
+        pytest.param(("To: {token}", f"To: {CAY}"), id="with a second To"),
+        pytest.param((f"DKIM-Signature: {SIGNS_TO}", f"To: {CAY}", "Cc: {token}"), id="with a Cc beside"),
+        pytest.param(
+            (f"DKIM-Signature: {SIGNS_CC_TOO}", f"DKIM-Signature: {SIGNS_TO}", f"To: {CAY}", "Cc: {token}"),
+            id="with a signature made up",
+        ),
+        pytest.param((), id="without receivers"),
+    ],
+)
+async def test_a_word_that_was_written_to_somebody_else_decides_nothing(
+    post: Post, fields: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    note = f"sent on {request.node.callspec.id}"
+    thread, question = await asks(post, note)
+    await resent(post, question, *fields)
+    await post.gets(ADA, "does not name our address in To or Cc")
+    assert (await post.action(thread))["state"] == "pending"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param((f"DKIM-Signature: {SIGNS_TO}", "To: {token}"), id="To is signed"),
+        pytest.param((f"DKIM-Signature: {SIGNS_CC_TOO}", f"To: {CAY}", "Cc: {token}"), id="Cc is signed"),
+        pytest.param((f"DKIM-Signature: {SIGNS_NEITHER}", "To: {token}"), id="neither is signed"),
+        pytest.param((f"To: {CAY}, {{token}}",), id="beside somebody else"),
+        pytest.param((f"To: {AGENT}", "In-Reply-To: {name}"), id="through In-Reply-To"),
+    ],
+)
+async def test_a_word_that_was_written_to_us_decides(
+    post: Post, fields: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    thread, question = await asks(post, f"meant {request.node.callspec.id}")
+    await resent(post, question, *fields)
+    await post.decided(thread, "approved")
 
 
 async def test_the_same_mail_twice_decides_and_answers_once(post: Post) -> None:
