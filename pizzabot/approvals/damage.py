@@ -14,15 +14,39 @@ import unicodedata
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _LINK = re.compile(r"https?://[^\s<>\"]{1,4000}", re.IGNORECASE)
-_WRITTEN_OUT = re.compile(r"(?<=\S)[ ]?<(?:mailto:|tel:|https?://)[^\s<>]{1,4000}>", re.IGNORECASE)
+_PLACE = r"(?:https?://|www\.)[^\s<>\[\]()]{1,500}|[^\s<>\[\]()@]{1,100}@[^\s<>\[\]()@]{1,200}"
+_WRITTEN_OUT = re.compile(rf"({_PLACE})[ ]?<(?:mailto:)?([^\s<>]{{1,4000}})>", re.IGNORECASE)
+_MARKED = re.compile(rf"\[({_PLACE})\]\((?:mailto:)?([^\s<>()]{{1,4000}})\)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<=\d)[ ]?<tel:[-+\d().]{1,50}>", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"<(https?://[^\s<>]{1,2000})>", re.IGNORECASE)
+_PRINTED = str.maketrans(
+    {**dict.fromkeys("‘’‚′", "'"), **dict.fromkeys("“”„″", '"'), **dict.fromkeys("–—‐‑−", "-")}
+)
 _URLDEFENSE_2 = re.compile(r"https?://urldefense\.proofpoint\.com/v2/url\?u=([^&\s]+)", re.IGNORECASE)
 _URLDEFENSE_3 = re.compile(r"https?://urldefense\.com/v3/__(.+?)__;", re.IGNORECASE)
+# Gateways that carry the link in their own; a link through any other host may be somebody's word.
+_GATEWAYS = ("safelinks.protection.outlook.com", "linkprotect.cudasvc.com", "google.com", "proofpoint.com")
 _LOST = "?\ufffd"
 
 
 def undone(text: str) -> str:
-    """`text` with links as they were before a program wrote them out or led them through a gateway."""
-    return _LINK.sub(lambda link: _target(link[0]), _WRITTEN_OUT.sub("", text))
+    """`text` with links as they were before a program wrote them out or led them through a gateway.
+
+    What a link leads to, other than to what is shown, stays: that is somebody's word.
+    """
+    for written_out in (_MARKED, _WRITTEN_OUT):
+        text = written_out.sub(lambda link: link[1] if _leads_to(link[2], link[1]) else link[0], text)
+    text = _IN_BRACKETS.sub(r"\1", _NUMBER.sub("", text))
+    return _LINK.sub(lambda link: _target(link[0]), text)
+
+
+def plain(text: str) -> str:
+    """`text` without what print has and keyboards have not: curly quotes, long dashes, an ellipsis."""
+    return text.translate(_PRINTED).replace("…", "...")
+
+
+def _leads_to(link: str, shown: str) -> bool:
+    return shown.rstrip(".,;:!?").casefold() in unquote(link).casefold()
 
 
 def is_lossy(text: str, proposed: str) -> bool:
@@ -55,6 +79,9 @@ def _target(link: str) -> str:
         return found[1]
     if found := _URLDEFENSE_2.match(link):
         return unquote(found[1].replace("-", "%").replace("_", "/"))
+    host = link.partition("://")[2].partition("/")[0].lower()
+    if not any(host == known or host.endswith(f".{known}") for known in _GATEWAYS):
+        return link
     try:
         inner = [value for _, value in parse_qsl(urlsplit(link).query) if _LINK.match(value)]
     except ValueError:
@@ -80,4 +107,4 @@ def _hosts(text: str) -> list[str]:
 
 
 def _without_links(text: str) -> str:
-    return " ".join(_LINK.sub("\0", _WRITTEN_OUT.sub("", text)).split())
+    return " ".join(_LINK.sub("\0", undone(text)).split())

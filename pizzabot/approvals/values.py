@@ -28,6 +28,7 @@ from pizzabot.text import visible
 MISSING = "is missing"
 _PLAIN_KEY = re.compile(r"[^\s\"'{\[:：*•·-][^\n\r:：\"]{0,199}")
 _BULLET = re.compile(r"(?:[-*•·◦▪]|\d{1,3}[.)])\s+")
+_GROUPED = re.compile(r"([+-]?[1-9][0-9]{0,2})\.([0-9]{3})")
 _ODD_SPACE = re.compile(r"[\t\x0b\x0c\x1c-\x1f\x85\u1680\u2000-\u200a\u2028\u2029\u205f]|  ")
 _SPACE = re.compile(r"\s")
 _SMART = str.maketrans("“”„‟«»＂", '"""""""')
@@ -181,6 +182,8 @@ def _value(field: Field, text: str) -> Json:
         text = text if _is_json(text) else text.translate(_SMART)
     elif field.reads in _SCALAR:
         text = unicodedata.normalize("NFKC", text)
+        if field.reads is FieldKind.NUMBER and not _is_fine(field) and (found := _GROUPED.fullmatch(text)):
+            raise ValueError(_which(found[1], found[2]))
     # As if nothing were proposed: what stayed as it was is known already.
     filled = fill((replace(field, given=False, required=True, nullable=False, text=""),), {field.name: text})
     if field.name in filled.errors:
@@ -191,7 +194,8 @@ def _value(field: Field, text: str) -> Json:
 def _is_untouched(text: str, proposed: str) -> bool:
     """Whether a text is what was proposed, but for what programs do to it."""
     came, went = squeezed(text), squeezed(proposed)
-    return came == went or squeezed(damage.undone(text)) == went or damage.is_lossy(came, went)
+    back = squeezed(damage.undone(text))
+    return damage.plain(back) == damage.plain(went) or damage.is_lossy(came, went)
 
 
 def _object(block: str, proposed: Mapping[str, Field]) -> tuple[dict[str, str], dict[str, str]]:
@@ -215,6 +219,18 @@ def _object(block: str, proposed: Mapping[str, Field]) -> tuple[dict[str, str], 
         if proposed[name].reads is FieldKind.TEXT and type_of(value) not in ("string", "null")
     }
     return {name: _json(value) for name, value in known.items()}, unknown | unlike
+
+
+def _is_fine(field: Field) -> bool:
+    """Whether the proposed number has three decimals or more, so that a changed one may, too."""
+    return field.given and len(str(field.value).partition(".")[2]) >= 3
+
+
+def _which(whole: str, rest: str) -> str:
+    """What to write for a point before three digits: half of the world separates thousands with it."""
+    decimals = rest.rstrip("0")
+    exact = f"{whole}.{rest}0" if len(decimals) == 3 else f"{whole}.{decimals}".rstrip(".")
+    return f"can be read in two ways; write {whole}{rest} or {exact}"
 
 
 def _string(text: str) -> str | None:

@@ -198,6 +198,7 @@ def test_lists_and_objects_are_json_also_over_lines() -> None:
         (edited("amount: 120", "amount: 95 EUR"), "amount", "is not a number"),
         (edited("amount: 120", "amount: ~~120~~ 95"), "amount", "is not a number"),
         (edited("amount: 120", "amount: 1,000"), "amount", "is not a number; write 1.000 or 1000"),
+        (edited("amount: 120", "amount: 1.000.000"), "amount", "is not a number"),
         (edited("amount: 120", "amount:"), "amount", "is needed; expected: number"),
         (edited("amount: 120", "amount: null"), "amount", "is not a number"),
         (
@@ -221,6 +222,60 @@ def test_what_cannot_be_read_without_guessing_is_an_error(
     lines: str, name: str, said: str, schema: dict[str, Any]
 ) -> None:
     assert errors(lines, schema=schema)[name].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [("2.000", "write 2000 or 2"), ("1.250", "write 1250 or 1.25"), ("1.234", "write 1234 or 1.2340")],
+)
+def test_a_point_that_may_separate_thousands_is_asked_about(written: str, advice: str) -> None:
+    schema = {"properties": {"amount": {"type": "number"}}}
+    assert errors(f"amount: {written}", {"amount": 120}, schema) == {
+        "amount": f"can be read in two ways; {advice}"
+    }
+    for plain in advice.removeprefix("write ").split(" or "):
+        assert changes(f"amount: {plain}", {"amount": 120}, schema)
+    assert changes(f"amount: {written}", {"amount": 0.125}, schema)
+
+
+LINKS = {"to": "ada@example.com", "note": "It's at https://pay.example/a?b=c, see - or ask ada@example.com"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ada@example.com", "ada@example.com<mailto:ada@example.com>"),
+        ("ada@example.com", "ada@example.com <mailto:ada@example.com>"),
+        ("ada@example.com", "[ada@example.com](mailto:ada@example.com)"),
+        ("https://pay.example/a?b=c", "https://pay.example/a?b=c<https://pay.example/a?b=c>"),
+        ("https://pay.example/a?b=c", "<https://pay.example/a?b=c>"),
+        (
+            "https://pay.example/a?b=c",
+            "https://pay.example/a?b=c <https://safe.gate.example/?url=https%3A%2F%2Fpay.example%2Fa%3Fb%3Dc&d=1>",
+        ),
+        ("It's", "It’s"),
+        (" - ", " – "),
+    ],
+)
+def test_what_mail_programs_make_of_links_and_signs_is_no_change(old: str, new: str) -> None:
+    lines = "\n".join(write({}, LINKS))
+    assert lines != lines.replace(old, new)
+    assert changes(lines.replace(old, new), LINKS) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ada@example.com", "eve@example.com <mailto:ada@example.com>"),
+        ("ada@example.com", "ada@example.com <mailto:eve@example.com>"),
+        ("https://pay.example/a", "https://pay.example/ab"),
+        ("https://pay.example/a", "https://pay.example/a <https://evil.example>"),
+        ("https://pay.example/a", "https://evil.example/?url=https://pay.example/a"),
+    ],
+)
+def test_another_address_is_a_change_however_it_is_linked(old: str, new: str) -> None:
+    lines = "\n".join(write({}, LINKS))
+    assert changes(lines.replace(old, new), LINKS)
 
 
 def test_a_change_must_fit_the_schema() -> None:
@@ -346,6 +401,7 @@ def test_nothing_raises(args: dict[str, Json], lines: str) -> None:
         '"' * 200000,
         "- " * 100000,
         "*" * 200000,
+        *("note: " + piece * 40000 for piece in ("www.", "a@", "[www.", "<https://", "[a@b](", "a@b<")),
     ],
 )
 def test_no_lines_take_long(lines: str) -> None:
