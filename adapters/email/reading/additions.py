@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pizzabot.approvals.grammar import turns
+
 from . import reply_phrases
 
 _DELIMITER = re.compile(r"\s*(?:--|—)\s*")
@@ -65,6 +67,9 @@ def _without_warning(lines: Sequence[str]) -> list[str]:
     if not _warns(paragraph):
         return list(lines)
     last = max(i for i, line in enumerate(paragraph) if reply_phrases.BANNER_BODY.search(line))
+    is_tagged = paragraph[0].lstrip().startswith("[")
+    if not is_tagged and any(reply_phrases.MATTER.search(x) or "?" in x for x in paragraph[: last + 1]):
+        return list(lines)
     return trimmed(lines[last + 1 :])
 
 
@@ -94,11 +99,11 @@ def without_signature(lines: Sequence[str]) -> list[str]:
 
 
 def _goes_on(line: str, *, exact: bool) -> bool:
-    """Whether it is a sentence that goes on, and no name, behind dashes that a person may have typed."""
+    """Whether it goes on with what stands above dashes that a person may have typed, and is no name."""
     if reply_phrases.GOES_ON.match(line):
         return True
     # Many programs drop the blank behind the dashes.
-    return not exact and line[:1].islower() and "@" not in line
+    return not exact and ((line[:1].islower() and "@" not in line) or _is_meant(line[:_FOOTER_LENGTH]))
 
 
 def without_footers(lines: Sequence[str]) -> list[str]:
@@ -120,7 +125,16 @@ def without_pictures(lines: Sequence[str]) -> list[str]:
 
 def _is_footer(line: str) -> bool:
     """Whether a phone or an app wrote that line."""
-    return len(line) <= _FOOTER_LENGTH and reply_phrases.FOOTER.fullmatch(line.strip().lower()) is not None
+    return (
+        len(line) <= _FOOTER_LENGTH
+        and reply_phrases.FOOTER.fullmatch(line.strip().lower()) is not None
+        and not _is_meant(line)
+    )
+
+
+def _is_meant(line: str) -> bool:
+    """Whether a line could be a person's word on the matter, however much it looks like a program's."""
+    return turns(line) or reply_phrases.MATTER.search(line) is not None
 
 
 def without_disclaimer(lines: Sequence[str]) -> list[str]:
@@ -142,10 +156,11 @@ def _disclaimer(paragraph: Sequence[str], *, certain: bool) -> int | None:
     different: set[str] = set().union(*terms)
     if len(different) < (1 if certain else _ENOUGH):
         return None
-    start = 0 if certain else next(i for i, found in enumerate(terms) if found)
-    text = " ".join(paragraph[start:])
+    first = 0 if certain else next(i for i, found in enumerate(terms) if found)
     # A person who speaks of confidential things, or of deleting some, does not speak of the mail itself.
-    return start if reply_phrases.OF_THE_MAIL.search(text) else None
+    speaks_of_the_mail = reply_phrases.OF_THE_MAIL.search(" ".join(paragraph[first:])) is not None
+    takes_back = reply_phrases.TURNS_FIRST.match(paragraph[first]) is not None
+    return first if speaks_of_the_mail and not takes_back else None
 
 
 def without_rule(lines: Sequence[str]) -> list[str]:

@@ -12,6 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pizzabot.approvals import vocabulary
+from pizzabot.approvals.grammar import turns
+
 from ..letters import REPLY_ABOVE, Ours
 from . import reply_phrases
 
@@ -27,6 +30,7 @@ _DIGIT_DATE = re.compile(r"\d{1,4}[./年년-]\s?\d{1,2}|\d{1,2}[:.]\d{2}|\b(?:19
 _ONLY_DATE = re.compile(
     r"\s*(?:\w{2,12},? )?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: [AP]M)?\s*"
 )
+_CONDITION = re.compile(r"\b(?:not|no|only|but|if|unless|until|before|after|half|part|wait)\b")
 _ONLY_ADDRESS = re.compile(r"[\s<]*[^\s@<>]{1,80}@[^\s@<>]{1,120}[\s>]*")
 _ADDRESS = re.compile(r"[^\s@<>]@[^\s@<>]{1,100}\.[^\s@<>]")
 _ENDS = (":", "：", "--")
@@ -158,7 +162,16 @@ class _Marking:
             ):
                 break
             start = at
-        return start
+        return start if self._is_introduction(start, position) else self.filled[position]
+
+    def _is_introduction(self, start: int, position: int) -> bool:
+        """Whether it is more than one line that begins like a header and tells nothing: "To: half of it"."""
+        lines = [self.short[at] for at in self.filled[max(0, position - 12) : position] if at >= start]
+        return len(lines) != 1 or not (
+            reply_phrases.LABEL.match(lines[0])
+            and not _ADDRESS.search(lines[0])
+            and not _DIGIT_DATE.search(lines[0])
+        )
 
     def _introduces(self, text: str) -> bool:
         lowered = text.lower()
@@ -167,7 +180,7 @@ class _Marking:
             or reply_phrases.BARE_LABEL.fullmatch(text)
             or _ONLY_DATE.fullmatch(text)
             or reply_phrases.RULE.fullmatch(text)
-            or reply_phrases.DASHED.fullmatch(text)
+            or (reply_phrases.DASHED.fullmatch(text) and not turns(text))
             or (self.ours and self.ours.search(lowered))
             or (_ends(text) and _DIGIT_DATE.search(text) and reply_phrases.says_wrote(lowered))
         )
@@ -211,16 +224,21 @@ class _Marking:
         if not ends and not before_quote:
             # "On … <X> wrote", without a colon.
             return dated and addressed and reply_phrases.says_wrote(lowered[-_LAST_WORDS:])
-        if not (dated or addressed or ends):
+        wrote = reply_phrases.says_wrote(lowered)
+        if not (dated or addressed or ends) or not (wrote or our or _is_bare(lowered)):
             return False
         if dated and addressed and (ends or before_quote):
             return True
-        wrote = reply_phrases.says_wrote(lowered)
         if ends and wrote and (dated or our):
             return True
         if not before_quote:
             return False
         return wrote or bool(dated and ends and reply_phrases.ATTRIBUTION_START.match(lowered))
+
+
+def _is_bare(lowered: str) -> bool:
+    """Whether no word stands in a line without a verb that makes it a condition: "On 10.3. only, a@b.c:"."""
+    return vocabulary.TURNS_ELSEWHERE.search(lowered) is None and _CONDITION.search(lowered) is None
 
 
 def _ends(text: str) -> bool:

@@ -157,7 +157,6 @@ _SENT_ANYWHERE = (
 )
 # A whole line that a phone or an app put below what was written. Matched in lower case.
 FOOTER = re.compile(
-    r"(?!.*\b(?:not|no|but|if|wait|unless|until|approv\w*|reject\w*)\b)"
     rf"\W*(?:sent (?:from|via|with) (?:my )?[^\s?]{{1,40}}(?: [^\s?]{{1,40}}){{0,3}}"
     rf"|(?:{_SENT})\b[^?\n]{{0,70}}(?:{_DEVICE})[^?\n]{{0,60}}"
     rf"|(?:von|de|da|from|van|fra|från|z|ze|с)\s[^?\n]{{0,40}}(?:{_DEVICE})[^?\n]{{0,20}}\s"
@@ -246,5 +245,23 @@ GOES_ON = re.compile(
     r"|mais|seulement|uniquement|sauf|si|quand|pas|ne|pero|s[oó]lo|solamente|excepto|cuando|ma|soltanto|solo"
     r"|se|non|mas|apenas|somente|não|maar|alleen|als|tenzij|niet|ale|tylko|jeśli|chyba|nie|но|только|если|не"
     r"|кроме)\b",
+    re.IGNORECASE,
+)
+# What no program writes around a mail: words on what is asked for.
+MATTER = re.compile(
+    r"\b(?:approv\w*|reject\w*|pay\w*|amounts?|vendors?|suppliers?|invoices?|money|transfer\w*|new|wrong|second"
+    r"|genehmig\w*|ablehn\w*|zahl\w*|bezahl\w*|betrag|rechnung\w*|überweis\w*|konto|payer|payez|pagar\w*|montant"
+    r"|importe|importo|bedrag|betal\w*|kwot\w*|сумм\w*|плат\w*|i|we|ich|wir)\b",
+    re.IGNORECASE,
+)
+# How a sentence begins that takes something back; the law begins with itself, or with "If you are not".
+TURNS_FIRST = re.compile(
+    r"\W*(?!(?:if|wenn|falls|sofern|si|se) (?:you|sie|vous|usted|ud|lei|você|u)\b)"
+    r"(?:but|and|or|only|not|no|never|wait|hold|first|after|before|unless|until|once|then|however|except|though"
+    r"|although|if|when|aber|und|oder|nur|nicht|kein\w*|erst|wenn|falls|sofern|bevor|nachdem|mais|et|ou|pas"
+    r"|seulement|sauf|si|quand|après|avant|pero|y|o|no|s[oó]lo|cuando|después|antes|ma|e|non|solo|se|quando"
+    r"|dopo|prima|mas|não|só|depois|maar|en|niet|alleen|als|nadat|voordat|men|och|og|inte|ikke|bara|bare|kun"
+    r"|när|når|hvis|mutta|ja|ei|vain|jos|kun|ale|i|nie|tylko|jeśli|gdy|po|przed|a|jen|pokud|až|но|и|не|только"
+    r"|если|когда|после|ama|ve|sadece|eğer|αλλά|και|δεν|μόνο|αν|de|és|nem|csak|dar|și|nu|doar|dacă)\b",
     re.IGNORECASE,
 )

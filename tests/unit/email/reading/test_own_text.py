@@ -494,3 +494,60 @@ def test_all_parts_of_a_kind_count() -> None:
 def test_a_mail_without_words_says_nothing() -> None:
     assert own_text([], [], OURS).text == ""
     assert own_text(["", " "], ["<p>\u00a0</p>"], OURS).text == ""
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "--\nNot before Friday",
+        "--\nBut only if Tom agrees",
+        "—\nOnly half of it",
+        "--\nErst am Freitag",
+        "--\nSeulement la moitié",
+        "But delete this confidential attachment first.",
+        "Only after you delete it, this is confidential and privileged.",
+        "Not a word of this to the intended recipient, it is confidential!\n\nAnd wait till Friday",
+        "Nur wenn der Empfänger stimmt und die Anlage geschützt ist",
+        "Sauf si le destinataire l'imprimer par erreur",
+        "-----\nNot before the virus scan",
+        "Sent only after Friday from my phone",
+        "Sent from the wrong vendor",
+        "Send my phone the new amount first",
+        "Send half of it via Windows",
+        "Get the money from Samsung first",
+        "Get a second quote by phone",
+        "Virus-free. only half",
+    ],
+)
+def test_a_word_that_takes_something_back_is_not_taken_for_a_programs(below: str) -> None:
+    assert own(f"Approve\n\n{below}") == f"Approve\n\n{below}"
+    assert own(f"Approve,\n{below}") == f"Approve,\n{below}"
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "Caution: wait. Do I recognise the sender, is safe?",
+        "Attention: do not approve, the external sender is one that I do not recognise",
+        "External vendor: never pay. Outside of the contract, originated in Cyprus",
+        "Warning: wrong account, unbekannt absender",
+        "Achtung: nicht zahlen! Absender unbekannt, Anhänge auch",
+    ],
+)
+def test_a_warning_of_a_person_is_own_text(above: str) -> None:
+    assert own(f"{above}\n\nApprove") == f"{above}\n\nApprove"
+
+
+@pytest.mark.parametrize(
+    "line", ["To: half of it", "From: the savings account", "*** only half ***", "== not today =="]
+)
+def test_a_line_above_our_marker_that_tells_nothing_of_a_mail_is_own_text(line: str) -> None:
+    for gap in ("\n", "\n\n"):
+        assert own(f"Approve\n{line}{gap}" + "\n".join(REQUEST)) == f"Approve\n{line}"
+
+
+@pytest.mark.parametrize(
+    "line", ["On 10.3. only this:", "am Freitag 10:00, nicht vorher:", "Le 3.4. seulement:"]
+)
+def test_a_condition_above_a_quote_is_no_attribution(line: str) -> None:
+    assert own(f"Approve\n\n{line}\n> What we asked\n") == f"Approve\n\n{line}"
