@@ -17,7 +17,7 @@ from pizzabot.approvals import verdicts
 from pizzabot.approvals.verdicts import ENGLISH, Reading, Words
 from pizzabot.messages import Action, Args, Verdict
 
-DISAGREE = "its text and its HTML say different things"
+DISAGREE = "its text and its HTML say different things, or something in it is hidden"
 UNCHANGED = "the values came back unchanged, without a word that decides"
 VALUES_AND_WORD = "it changes values and says something else, too"
 CHANGED_IN_QUOTE = "values are changed in the quoted part, where it is not sure who changed them"

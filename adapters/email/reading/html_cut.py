@@ -69,6 +69,46 @@ _HIDING_RULE = re.compile(
     r"([.#][\w-]{1,80})\s{0,9}\{[^{}]{0,500}?(?:display:\s{0,3}none|visibility:\s{0,3}hidden"
     r"|font-size:\s{0,3}0)"
 )
+# What may hide, turn around or cover text, and no mail program puts on what a person writes.
+_ODD = re.compile(
+    r"\\|/\*|(?<![-\w])clip|mask|filter:(?!none)|(?<![-\w])transform:(?!none)|(?<![-\w])(?:scale|translate|zoom):(?!1(?![.\d]))"
+    r"|blend-mode:(?!normal)|unicode-bidi:[^;]*override|text-fill-color:(?:transparent|rgba)|content-visibility"
+    r"|opacity:(?:0?\.[0-4]\d*|0|[0-4]?\d%)(?:[;!]|$)|position:(?:absolute|fixed)|line-height:0(?![.\d])"
+    r"|letter-spacing:-(?:(?:0?\.[5-9]|[1-9])[\d.]*r?em|\d[\d.]*p[xt])|text-indent:-?(?:\d{3}|\d\d[\d.]*r?em)"
+    r"|(?<![-\w])(?:margin|left|right|top|bottom)[-a-z]*:[^;]*-\d{3}"
+    r"|(?<![-\w])(?:max-)?(?:height|width):[01](?:\.\d+)?(?:p[xt]|r?em|%|v[wh])?(?:[;!]|$)"
+    r"|font-size:(?:0?\.[0-4]\d*r?em|0[a-z%]*(?:[;!]|$)|[0-5](?:\.\d+)?p[xt]|[0-3]?\d(?:\.\d+)?%)"
+    r"|(?<![-\w])font:[^;]*?(?<![\d.])(?:[0-5](?:\.\d+)?p[xt]|0)(?:/|[a-z]|$)"
+    r"|(?<![-\w])color:(?:#[0-9a-f]{3}[0-4](?![0-9a-f])|#[0-9a-f]{6}[0-4][0-9a-f]|(?:rgba|hsla)\([^)]*,(?:0|0?\.[0-4]\d*)\)"
+    r"|(?:rgba?|hsla?)\([^),]*/|hsla?\([^)]*,(?:9\d|100)%|hwb|lab|lch|oklab|oklch|transparent)"
+)
+_COLOUR = re.compile(r"(?<![-\w])color:([^;!]+)")
+_GENERATED = re.compile(r"(?<![-\w])content:(?!\s*(?:none|normal|''|\"\"))", re.IGNORECASE)
+_RULE = re.compile(r"([^{}]{1,2000})\{([^{}]{0,4000})\}")
+_COMMENT = re.compile(r"/\*.*?\*/|<!--|-->", re.DOTALL)
+_LAST = re.compile(r"[^\s>+~]+$")
+_NAMES = re.compile(r"[.#][\w-]+")
+_LIGHT_NAMES = frozenset(
+    {"white", "snow", "ivory", "azure", "mintcream", "seashell", "honeydew", "aliceblue", "cornsilk", "beige"}
+    | {
+        "lavenderblush",
+        "oldlace",
+        "linen",
+        "lightyellow",
+        "ghostwhite",
+        "floralwhite",
+        "whitesmoke",
+        "lavender",
+    }
+    | {"lightcyan", "gainsboro", "antiquewhite", "papayawhip", "lemonchiffon", "lightgoldenrodyellow"}
+)
+_LIGHT_FROM = 215  # of 255, in each of the three colours
+# Elements whose text may be folded away, or is shown only where something else cannot be.
+_FOLDED = frozenset(
+    {"details", "dialog", "video", "audio", "canvas", "noframes", "noembed", "map", "progress", "meter", "rp"}
+    | {"datalist", "math", "bdo", "marquee"}
+)
+_NEVER_SHOWN = frozenset({"head", "title", "style", "script", "template"})
 _ALT = 40
 
 
@@ -82,10 +122,14 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What somebody sees of the HTML; `complete` is False when it was too long or too deep to read."""
+    """What somebody sees of the HTML; `complete` is False when it was too long or too deep to read.
+
+    `doubtful` is True when a part of the person's own may be hidden, or shown otherwise than it stands there.
+    """
 
     lines: tuple[tuple[str, Kind], ...]
     complete: bool = True
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +139,7 @@ class _Context:
     kept: bool = False  # spaces and line breaks count
     struck: bool = False
     dark: bool = False
+    odd: bool = False  # may look otherwise than it stands there
 
 
 def seen(html: str) -> Seen:
@@ -107,7 +152,9 @@ def seen(html: str) -> Seen:
     if root is None:
         return Seen((), complete=True)
     too_deep = any("depth" in entry.message.lower() for entry in parser.error_log)
-    return Seen(tuple(_single_blanks(_Rendering(root).lines())), complete=len(html) <= MOST and not too_deep)
+    rendering = _Rendering(root)
+    lines = tuple(_single_blanks(rendering.lines()))
+    return Seen(lines, complete=len(html) <= MOST and not too_deep, doubtful=rendering.doubtful)
 
 
 def _single_blanks(lines: Iterable[tuple[str, Kind]]) -> Iterator[tuple[str, Kind]]:
@@ -125,10 +172,12 @@ class _Rendering:
 
     root: etree._Element
     cut: bool = False
+    doubtful: bool = False
     chunks: list[tuple[str, Kind]] = field(default_factory=list)
 
     def lines(self) -> Iterator[tuple[str, Kind]]:
         self._hiding = self._hiding_names()
+        self._odd_names = _odd_names(e.text or "" for e in self.root.iter("style"))
         self._walk()
         line, kind = "", Kind.OWN
         for text, of in self._merged():
@@ -206,25 +255,43 @@ class _Rendering:
             self._say(text if context.kept else _SPACES.sub(" ", text), context)
 
     def _say(self, text: str, context: _Context) -> None:
+        if (context.hidden or context.odd) and not self.cut and context.kind is Kind.OWN and text.strip():
+            self.doubtful = True
         if text and not context.hidden:
             self.chunks.append((text, Kind.QUOTED if self.cut else context.kind))
 
     def _inner(self, element: etree._Element, tag: str, outer: _Context) -> _Context | None:
         """What holds inside an element; None when nobody sees it."""
         if tag in _SKIPPED or not tag:
+            if tag not in _NEVER_SHOWN and outer.kind is Kind.OWN and not self.cut:
+                self.doubtful |= (
+                    any(text.strip() for text in element.itertext()) or "srcdoc" in element.attrib
+                )
             return None
         style = _SPACES.sub("", element.get("style", "")).lower()
         names = f" {element.get('class', '')} {element.get('id', '')} {element.get('name', '')} ".lower()
         hidden = outer.hidden or self._hides(element, style, outer)
         if outer.kind is not Kind.QUOTED and (_CUTS.search(names) or _repeats_header(element, style)):
             self.cut = True
+        dark = _dark(element, style, outer.dark)
+        odd = outer.odd or tag in _FOLDED or self._is_odd(element, tag, style, names, dark)
+        if tag == "input" and element.get("value", "").strip() and not self.cut:
+            self.doubtful = True
         return _Context(
             kind=max(outer.kind, _kind(element, tag, style, names)),
             hidden=hidden,
             kept=outer.kept or tag == "pre" or "white-space:pre" in style,
             struck=tag in _STRUCK or bool(_STRIKE.search(style)),
-            dark=_dark(element, style, outer.dark),
+            dark=dark,
+            odd=odd,
         )
+
+    def _is_odd(self, element: etree._Element, tag: str, style: str, names: str, dark: bool) -> bool:
+        """Whether text in it may be hidden, covered or turned around by means that only forgers use."""
+        if _ODD.search(style) or _pales(style, element, dark) or (tag == "img" and _is_dot(element)):
+            return True
+        found = self._odd_names
+        return bool(found) and ("*" in found or tag in found or not found.isdisjoint(names.split()))
 
     def _hides(self, element: etree._Element, style: str, outer: _Context) -> bool:
         if "hidden" in element.attrib or _HIDDEN.search(style):
@@ -237,6 +304,56 @@ class _Rendering:
         colour = element.get("color", "").lower().strip()
         white = _WHITE.search(style) or colour in ("white", "#fff", "#ffffff")
         return bool(white) and not _dark(element, style, outer.dark)
+
+
+def _odd_names(sheets: Iterable[str]) -> frozenset[str]:
+    """The classes, ids or elements that rules of style sheets may hide or write into; "*" stands for all."""
+    found: set[str] = set()
+    for sheet in sheets:
+        for selectors, body in _RULE.findall(_COMMENT.sub("", sheet[:50_000])):
+            style = _SPACES.sub("", body).lower()
+            if not (
+                _GENERATED.search(body) or _HIDDEN.search(style) or _ODD.search(style) or _is_pale(style)
+            ):
+                continue
+            for selector in selectors.rpartition(";")[2].lower().split(","):
+                last = _LAST.search(selector.strip())
+                named = _NAMES.findall(last[0].partition(":")[0]) if last else []
+                element = re.match(r"[a-z0-9]+", last[0]) if last else None
+                if named:
+                    found.add(named[-1][1:])
+                else:
+                    found.add(element[0] if element and "\\" not in selector else "*")
+    return frozenset(found)
+
+
+def _pales(style: str, element: etree._Element, dark: bool) -> bool:
+    """Whether letters are as light as paper, or of the colour of their ground."""
+    own, ground = _COLOUR.search(style), _BACKGROUND.search(style)
+    if own and ground and own[1] == ground[1]:
+        return True
+    if dark and not (ground and _is_pale(f"color:{ground[1]}")):
+        return False
+    return _is_pale(style) or _is_pale(f"color:{(element.get('color') or element.get('text') or '').lower()}")
+
+
+def _is_pale(style: str) -> bool:
+    found = _COLOUR.search(style)
+    if found is None:
+        return False
+    colour = found[1].strip()
+    if colour in _LIGHT_NAMES:
+        return True
+    if digits := re.fullmatch(r"#([0-9a-f]{3}|[0-9a-f]{6})", colour):
+        size = len(digits[1]) // 3
+        parts = [int(digits[1][i : i + size] * (3 - size), 16) for i in range(0, 3 * size, size)]
+    else:
+        parts = [int(n) for n in re.findall(r"\d{1,3}", colour)[:3]] if colour.startswith("rgb(") else []
+    return len(parts) == 3 and min(parts) >= _LIGHT_FROM
+
+
+def _is_dot(element: etree._Element) -> bool:
+    return any(element.get(side, "").strip().rstrip("px") in ("0", "1") for side in ("width", "height"))
 
 
 def _dark(element: etree._Element, style: str, outer: bool) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..letters import BEGIN_VALUES, END_VALUES, Ours, OwnText
 from . import additions
@@ -34,7 +34,10 @@ _MARKER_LENGTH = 100
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one kind of part says. `signed` is `full` with the signature that the HTML names as such."""
+    """What one kind of part says. `signed` is `full` with the signature that the HTML names as such.
+
+    `doubtful` parts may hide or change a word, so that they prove nothing alone.
+    """
 
     text: str
     full: str
@@ -42,6 +45,7 @@ class _Part:
     in_quote: bool
     signed: str
     complete: bool
+    doubtful: bool = False
 
 
 def own_text(texts: Sequence[str], html: Sequence[str], ours: Ours) -> OwnText:
@@ -56,7 +60,7 @@ def own_text(texts: Sequence[str], html: Sequence[str], ours: Ours) -> OwnText:
         only = plain or shown
         if only is None:
             return OwnText("")
-        return OwnText(only.text, only.complete, only.values, only.in_quote, only.full)
+        return OwnText(only.text, only.complete and not only.doubtful, only.values, only.in_quote, only.full)
     said = _said(plain.full)
     agrees = plain.complete and shown.complete and said in (_said(shown.full), _said(shown.signed))
     best = shown if shown.full or not plain.full else plain
@@ -74,13 +78,14 @@ def _shown(html: Sequence[str], ours: Ours) -> _Part:
     parts = [seen(part) for part in html]
     lines = [line for part in parts for line in part.lines]
     complete = all(part.complete for part in parts) and len(lines) <= MOST_LINES
+    doubtful = any(part.doubtful for part in parts)
     lines = lines[:MOST_LINES]
     without = [Line(text, kind is Kind.QUOTED) for text, kind in lines if kind is not Kind.SIGNATURE]
-    found = _read(without, ours, complete=complete)
+    found = replace(_read(without, ours, complete=complete), doubtful=doubtful)
     if len(without) == len(lines):
         return found
     signed = _read([Line(text, kind is Kind.QUOTED) for text, kind in lines], ours, complete=complete)
-    return _Part(found.text, found.full, found.values, found.in_quote, signed.full, complete)
+    return replace(found, signed=signed.full)
 
 
 def _lines(text: str) -> list[str]:
