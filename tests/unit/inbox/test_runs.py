@@ -126,7 +126,7 @@ async def test_runs_are_claimed_oldest_first_and_each_once(database: Database, c
         clock.advance(seconds=1)
     assert [run.id for run in await database.write(lambda c: runs.claim(c, 4, NOW))] == made[:4]
     claimed = await asyncio.gather(*(database.write(lambda c: runs.claim(c, 4, NOW)) for _ in range(4)))
-    # Those who look at the same moment leave to each other what they hold; it is there for whoever comes next.
+    # Those who look at the same moment leave to each other what they hold: it is there for who comes next.
     claimed.append(await database.write(lambda c: runs.claim(c, 12, NOW)))
     assert sorted(run.id for some in claimed for run in some) == made[4:]
 
