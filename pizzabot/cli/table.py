@@ -72,6 +72,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("skills enable", "house:skills_enable", "Switch a skill on."),
             Command("skills disable", "house:skills_disable", "Switch a skill off, also after a restart."),
             Command("skills check", "setup:skills_check", "Check a SKILL.md before it is used."),
+            Command("triggers next", "triggers:upcoming", "Print when a cron expression fires next."),
             Command("mcp list", "house:mcp_list", "List the MCP servers and how they are."),
             Command("mcp tools", "house:mcp_tools", "List the tools of one server, or of all."),
             Command(
@@ -90,6 +91,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 COMMANDS = tuple(row for _, rows in SECTIONS for row in rows)
 GROUPS = {
     "skills": "Skills: what the agent can be asked to do.",
+    "triggers": "Triggers: what starts work by itself.",
     "mcp": "MCP servers: where tools come from.",
     "slack": "Slack: the app that people talk to.",
 }

@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from pizzabot.clock import system_zone
 from pizzabot.errors import ConfigError
 from pizzabot.settings.file import KeyPath, UnsetVariable, expand
 from pizzabot.settings.findings import Findings, unknown_key
 from pizzabot.settings.tables import Settings
-from pizzabot.settings.values import provider_of, system_zone
+from pizzabot.settings.values import provider_of
 
 _PREFIX = "PIZZABOT_"
 _DELIMITER = "__"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Mapping
 from datetime import time, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pizzabot.clock import is_zone
 from pizzabot.tools.references import parse_reference
 
 PROVIDERS = ("openai", "anthropic", "google_genai", "bedrock_converse", "ollama", "openrouter", "demo")
@@ -55,27 +53,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def is_zone(name: str) -> bool:
-    """Whether `name` is an IANA time zone of this machine."""
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError, folders are OSErrors
-        return False
-    return bool(name)
-
-
-def system_zone(environ: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
-    """The machine's own time zone where it has a name, else UTC."""
-    named = environ.get("TZ", "").removeprefix(":")
-    if named and is_zone(named):
-        return named
-    try:
-        _, _, linked = str(localtime.resolve()).partition("/zoneinfo/")
-    except OSError:
-        return "UTC"
-    return linked if linked and is_zone(linked) else "UTC"
 
 
 def provider_of(model: str) -> str:

@@ -14,11 +14,12 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
+from pizzabot.clock import system_zone
 from pizzabot.people import Notify
 from pizzabot.settings import Settings, SettingsError, default_toml, load_environment, load_settings
 from pizzabot.settings.later import not_acted_on
 from pizzabot.settings.tables import EmailTable
-from pizzabot.settings.values import is_loopback, parse_duration, system_zone
+from pizzabot.settings.values import is_loopback, parse_duration
 
 NOTHING: dict[str, str] = {"TZ": "UTC"}
 CORPUS = Path(__file__).parents[1] / "corpus" / "settings"

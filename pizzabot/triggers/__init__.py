@@ -1,0 +1,1 @@
+"""What starts work by itself: schedules, what is due, what was missed."""
