@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 
 from pizzabot.clock import is_zone
 from pizzabot.errors import Invalid
-from pizzabot.text import visible
+from pizzabot.text import exact, visible
 
 LONGEST_EXPRESSION = 500
 
@@ -126,7 +126,7 @@ class Schedule:
         """
         if not is_zone(zone):
             raise Invalid(
-                f'"{visible(zone[:60])}" is not a time zone; write a name such as "Europe/Amsterdam".',
+                f'"{_quoted(zone)}" is not a time zone; write a name such as "Europe/Amsterdam".',
                 code="invalid_timezone",
             )
         try:
@@ -409,12 +409,12 @@ def _why(kind: _Field, item: str) -> str:
     if not item:
         return 'a place in the list is empty; write it as "1,5"'
     lowered = item.lower()
-    shortened = re.sub(r"[a-z]{4,}", lambda word: word[0][:3], lowered)
-    if shortened != lowered and all(name in kind.names for name in re.findall(r"[a-z]+", shortened)):
-        return f'"{_quoted(item)}" is not known; write "{_quoted(shortened)}"'
     for sign, instead in _ELSEWHERE:
         if sign.fullmatch(lowered):
             return f'"{_quoted(item)}" is not standard cron; {instead}'
+    shortened = re.sub(r"[a-z]{4,}", lambda word: word[0][:3], lowered)
+    if shortened != lowered and all(name in kind.names for name in re.findall(r"[a-z]+", shortened)):
+        return f'"{_quoted(item)}" is not known; write "{_quoted(shortened)}"'
     name = f', a name such as "{max(kind.names)}"' if kind.names else ""
     return (
         f'"{_quoted(item)}" is not known; write a number from {kind.low} to {kind.high}{name}, '
@@ -434,7 +434,7 @@ def _forwards(kind: _Field, low: int, high: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    return visible(text[:40]) + ("…" if len(text) > 40 else "")
+    return visible(exact(text[:40])) + ("…" if len(text) > 40 else "")
 
 
 # -- speaking --------------------------------------------------------------------------------------------
