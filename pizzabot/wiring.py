@@ -26,6 +26,7 @@ from pizzabot.database.connection import Database, open_database
 from pizzabot.database.migrate import migrate
 from pizzabot.doors import Doors
 from pizzabot.engine import sweep, switches
+from pizzabot.engine.clockwork import Clockwork, Tick
 from pizzabot.engine.engine import Engine, EngineSettings
 from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.events import Events
@@ -230,6 +231,8 @@ async def open_runtime(
             url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
         )
         channels.update(load_channels(doors))
+        every: list[Tick] = []
+        clockwork = Clockwork(every, clock)
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)
@@ -247,9 +250,11 @@ async def open_runtime(
             await asyncio.to_thread(_import_agent)
             opened.set()
             await engine.start()
+            await clockwork.start()
 
         working = asyncio.create_task(begin(), name="engine start")
         stack.push_async_callback(engine.stop)
+        stack.push_async_callback(clockwork.stop)
         stack.push_async_callback(asyncio.wait, {working})
         yield Runtime(home, settings, people, tokens, doors, channels, tools, skills, working)
 
