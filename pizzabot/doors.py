@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pizzabot.settings import Settings
     from pizzabot.skills.catalogue import SkillCatalogue
     from pizzabot.tokens import Tokens
+    from pizzabot.triggers.triggers import Triggers
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -106,11 +107,13 @@ class Doors:
         servers: Servers,
         skills: Skills,
         reports: Reports,
+        triggers: Triggers,
         sessions: Sessions,
         routes: Callable[[], Sequence[Any]],
         url: Callable[[], str],
     ) -> None:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
+        self.triggers = triggers
         self.sessions, self.events, self.routes, self.clock = sessions, events, routes, clock
         self.url = url
         self._home, self._database = home, database

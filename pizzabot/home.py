@@ -50,6 +50,7 @@ class Home:
         self.workflows = path / "workflows.sqlite"
         self.lock_file = path / ".lock"
         self.token_file = path / "token"
+        self.seal_key = path / "seal.key"  # seals the secrets that the database keeps
         self.tokens_json = path / "tokens.json"
 
     def __repr__(self) -> str:
@@ -67,7 +68,15 @@ class Home:
         companions = tuple(
             base.with_name(base.name + end) for base in databases for end in ("-wal", "-shm", "-journal")
         )
-        plain = (self.toml, self.env_file, self.mcp_json, self.lock_file, self.token_file, self.tokens_json)
+        plain = (
+            self.toml,
+            self.env_file,
+            self.mcp_json,
+            self.lock_file,
+            self.token_file,
+            self.tokens_json,
+            self.seal_key,
+        )
         return (*plain, *databases, *companions)
 
     def prepare(self) -> None:

@@ -29,6 +29,7 @@ from pizzabot.engine import sweep, switches
 from pizzabot.engine.clockwork import Clockwork, Tick
 from pizzabot.engine.engine import Engine, EngineSettings
 from pizzabot.engine.workflows import DbosWorkflows
+from pizzabot.errors import ConfigError, Invalid
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
@@ -43,6 +44,11 @@ from pizzabot.skills.live import LiveSkills
 from pizzabot.tokens import Tokens
 from pizzabot.tools.catalogue import ToolCatalogue
 from pizzabot.tools.config import read_servers
+from pizzabot.triggers import tool
+from pizzabot.triggers.firing import Work
+from pizzabot.triggers.ticker import Ticker
+from pizzabot.triggers.triggers import Triggers
+from pizzabot.triggers.webhooks import Seal
 
 if TYPE_CHECKING:
     from pizzabot.agent.checkpoints import GroupCommitSaver
@@ -52,6 +58,7 @@ logger = logging.getLogger(__name__)
 CHANNEL_GROUP = "pizzabot.channels"
 _SECRET_NAMES = ("KEY", "SECRET", "TOKEN", "PASSWORD")
 _SHORTEST_SECRET = 8
+_TOOLS_SETTLE_SECONDS = 30.0  # what starts by itself waits so long for MCP servers that connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +198,14 @@ async def open_runtime(
         stack.push_async_callback(heavy.close)
         channels: dict[str, Channel] = {}
         delivery = Delivery(database, clock, channels)
+        every: list[Tick] = []
+        clockwork = Clockwork(every, clock)
+
+        def publish(event: Event) -> None:
+            events.publish(event)
+            if event.kind in ("run", "action") and ticker.concerns(event.thread_id):
+                clockwork.wake()
+
         engine = Engine(
             database=database,
             clock=clock,
@@ -199,10 +214,37 @@ async def open_runtime(
             workflows=DbosWorkflows(home.workflows),
             agent=heavy.agent,
             channels=channels,
-            publish=events.publish,
+            publish=publish,
             delivered=delivery.wake,
             files=home.attachments,
         )
+
+        def began() -> None:
+            engine.wake()
+            delivery.wake()
+
+        ticker = Ticker(
+            database,
+            Work(people, engine.endings, settings.model, _allowance(settings).to_json()),
+            ready=lambda: tools.settle(_TOOLS_SETTLE_SECONDS),
+            began=began,
+            publish=events.publish,
+        )
+        every.append(ticker)
+        triggers = Triggers(
+            database=database,
+            clock=clock,
+            people=people,
+            seal=Seal(home.seal_key),
+            ticker=ticker,
+            publish=events.publish,
+            changed=clockwork.wake,
+        )
+        tools.offer(tool.SPEC, tool.create_trigger(triggers))
+        try:
+            await triggers.keep_in_step(_written(settings))
+        except Invalid as error:
+            raise ConfigError(str(home.toml), f"a trigger cannot be as it is written: {error}") from error
         reports = Reports(
             database=database,
             clock=clock,
@@ -226,13 +268,12 @@ async def open_runtime(
             servers=tools,
             skills=skills,
             reports=reports,
+            triggers=triggers,
             sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
             url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
         )
         channels.update(load_channels(doors))
-        every: list[Tick] = []
-        clockwork = Clockwork(every, clock)
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)
@@ -287,13 +328,28 @@ def _engine_settings(settings: Settings, people: People, redaction: Redaction) -
     ]
     return EngineSettings(
         model=settings.model,
-        allowance=Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls),
+        allowance=_allowance(settings),
         worker_tool_calls=limits.worker_tool_calls,
         parallel_runs=limits.parallel_runs,
         policy=Policy(approvals.default, rules, approvals.skills_may_loosen),
         price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
         redact=redaction.redacted,
     )
+
+
+def _allowance(settings: Settings) -> Bounds:
+    limits = settings.limits
+    return Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls)
+
+
+def _written(settings: Settings) -> list[Mapping[str, Any]]:
+    """The triggers that pizzabot.toml asks for: its own tables, and a digest for whoever wants one."""
+    digests = [
+        {"name": f"digest:{person.name}", "kind": "digest", "cron": person.digest, "owner": person.name}
+        for person in settings.people
+        if person.digest is not None
+    ]
+    return [*(table.fields() for table in settings.triggers), *digests]
 
 
 def _spelt(people: People, name: str) -> str:

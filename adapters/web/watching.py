@@ -3,9 +3,9 @@
     event: run
     data: {"kind": "run", "thread_id": "…", "data": {"state": "waiting"}}
 
-Kinds: message, thread, run, action, activity, delivered, servers, stopped; `reset` says that some were missed
-and everything shown has to be read anew. A comment every 15 s keeps the line open and finds out who left;
-then, and whenever a session ended, the stream asks whether its reader is still known.
+Kinds: message, thread, run, action, activity, delivered, servers, triggers, stopped; `reset` says that some
+were missed and everything shown has to be read anew. A comment every 15 s keeps the line open and finds out
+who left; then, and whenever a session ended, the stream asks whether its reader is still known.
 """
 
 from __future__ import annotations

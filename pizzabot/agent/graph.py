@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -115,23 +115,41 @@ class Agent:
         except ModelFailed as error:
             logger.warning("the model cannot be used: %s", error)
 
-    async def root(self, model: str, *, resuming: bool, needed: frozenset[str] = frozenset()) -> Graph:
+    async def root(
+        self,
+        model: str,
+        *,
+        resuming: bool,
+        needed: frozenset[str] = frozenset(),
+        scope: Collection[str] | None = None,
+    ) -> Graph:
         """The graph for a run: the same for all people, so that it is built once, and whose run it is stands
         in what each call adds. A resumed one knows every skill, so that a paused worker is found again; of
-        the `needed` skills also those that are gone, to say so instead of dropping what was decided.
+        the `needed` skills also those that are gone, to say so instead of dropping what was decided. With a
+        `scope`, it knows of no other skills than these.
 
         Building one takes tens of milliseconds of pure computing: not on the event loop.
         """
-        key, build = self._wanted_root(model, resuming=resuming, needed=needed)
+        key, build = self._wanted_root(model, resuming=resuming, needed=needed, scope=scope)
         if key in self._roots:
             return _kept(self._roots, key, build)
         return await asyncio.to_thread(_kept, self._roots, key, build)
 
     def _wanted_root(
-        self, model: str, *, resuming: bool, needed: frozenset[str] = frozenset()
+        self,
+        model: str,
+        *,
+        resuming: bool,
+        needed: frozenset[str] = frozenset(),
+        scope: Collection[str] | None = None,
     ) -> tuple[Any, Callable[[], Graph]]:
         """What the root graph depends on, and how it is built."""
-        states = [state for state in self.skill_states() if state.readiness.state != "disabled"]
+        wanted = None if scope is None else {name.casefold() for name in scope}
+        states = [
+            state
+            for state in self.skill_states()
+            if state.readiness.state != "disabled" and (wanted is None or state.skill.id.casefold() in wanted)
+        ]
         callable_now = [
             state
             for state in states
@@ -159,15 +177,16 @@ class Agent:
             unready=[{"name": s.skill.id, "reason": s.readiness.reason} for s in unready],
         )
         chat = self.model(model)
+        own = {spec.name: BoundTool(spec.name, spec, _ASKS) for spec in self._tools.own()}
         return create_deep_agent(
             chat,
-            [],
+            [_offered(tool) for tool in own.values()],
             system_prompt=prompt,
             subagents=[
                 *(self._worker(model, state.skill) for state in callable_now),
                 *(_gone_worker(name) for name in gone),
             ],
-            middleware=self._middleware(chat, Guard(None, {}, self._tools), ModelCalls(None, self._wait)),
+            middleware=self._middleware(chat, Guard(None, own, self._tools), ModelCalls(None, self._wait)),
             checkpointer=self._checkpoints,
             name="root",
         )
@@ -247,6 +266,9 @@ class Agent:
             name=skill.id,
         )
 
+
+# What a tool of our own does, somebody always decides about, whatever the operator's default is.
+_ASKS = SkillWord(ask=True)
 
 RESERVED_TOOL_NAMES = frozenset(
     {"task", "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute", "write_todos"}

@@ -1,28 +1,239 @@
-"""When does work start by itself? Nothing here needs a running server."""
+"""How are triggers looked after from the terminal? See, make, change, remove and run them."""
 
 from __future__ import annotations
 
-import os
-from typing import Annotated
-from zoneinfo import ZoneInfo
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from pizzabot.clock import SystemClock, system_zone
+from pizzabot.cli.client import Api, connected
+from pizzabot.cli.output import JsonOption, print_json, print_table
+from pizzabot.cli.place import HomeOption
+from pizzabot.cli.text import at, parsed_time, short, shortened
+from pizzabot.text import visible
 from pizzabot.triggers.schedules import Schedule
 
+_WIDE = 60
 
-def upcoming(
-    expression: Annotated[
-        str, typer.Argument(metavar="CRON", help='A cron expression in quotes: "0 8 * * mon-fri".')
-    ],
-    zone: Annotated[
-        str | None, typer.Option("--zone", metavar="Z", help="An IANA time zone; else this machine's.")
-    ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, max=1000, help="How many.")] = 5,
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The trigger's name or id.")]
+Cron = Annotated[str | None, typer.Option("--cron", metavar="CRON", help='When: "0 8 * * mon-fri".')]
+Zone = Annotated[str | None, typer.Option("--zone", metavar="Z", help="An IANA time zone; else the owner's.")]
+Owner = Annotated[str | None, typer.Option("--owner", metavar="PERSON", help="Whose inbox it ends in.")]
+Channels = Annotated[
+    list[str] | None,
+    typer.Option("--channel", metavar="PLACE", help="slack, email, web, slack:C0ID or a name; repeatable."),
+]
+Skills = Annotated[
+    list[str] | None, typer.Option("--skill", metavar="SKILL", help="Use only this one; repeatable.")
+]
+Model = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="provider:model.")]
+Budget = Annotated[float | None, typer.Option("--budget", metavar="USD", help="Dollars for one run.")]
+Overlap = Annotated[
+    str | None, typer.Option("--overlap", help="skip, queue or allow, while an earlier one is at work.")
+]
+Misfire = Annotated[
+    str | None, typer.Option("--misfire", help="latest, skip or all, of what a downtime missed.")
+]
+Grace = Annotated[str | None, typer.Option("--grace", metavar="TIME", help="This late is still on time.")]
+Signing = Annotated[str | None, typer.Option("--signing", help="secret or hmac, of a webhook.")]
+
+
+def listing(json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the triggers and when each is due."""
+    with connected(home) as api:
+        found = api.get("/api/triggers")
+        if json:
+            print_json(found)
+            return
+        rows = [
+            (
+                visible(row["name"]),
+                _when(row),
+                _next(api, row),
+                at(parsed_time(row["last_run_at"]), api.zone) if row["last_run_at"] else "-",
+                visible(row["owner"]),
+            )
+            for row in found["triggers"]
+        ]
+        if not rows:
+            print(f"No triggers yet; {api.command('triggers add NAME --cron CRON --prompt TEXT')} makes one.")
+            return
+        print_table(("NAME", "WHEN", "NEXT", "LAST", "OWNER"), rows, wide=1)
+
+
+def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show a trigger and what became of its newest firings."""
+    with connected(home) as api:
+        trigger = api.get(_path(name))
+        found = api.get(f"{_path(name)}/occurrences", limit=limit)["occurrences"]
+        if json:
+            print_json(trigger | {"occurrences": found})
+            return
+        for field in ("name", "id", "kind", "owner", "cron", "timezone", "channels", "skills", "model"):
+            if trigger[field] is not None:
+                value = trigger[field]
+                print(f"{field:<9} {visible(', '.join(value) if isinstance(value, list) else str(value))}")
+        print(f"{'next':<9} {_next(api, trigger)}")
+        if trigger["kind"] == "webhook":
+            print(f"{'url':<9} {api.server.url}/hooks/{trigger['id']}")
+        print(f"{'prompt':<9} {shortened(trigger['prompt'], 1000)}")
+        if found:
+            print()
+            print_table(
+                ("DUE", "STATE", "WHY", "THREAD", "ERROR"),
+                [_occurrence(api, row) for row in found],
+                wide=4,
+            )
+
+
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    prompt: Annotated[str, typer.Option("--prompt", metavar="TEXT", help="What is to be done.")],
+    cron: Cron = None,
+    webhook: Annotated[bool, typer.Option("--webhook", help="Started by another program.")] = False,
+    zone: Zone = None,
+    owner: Owner = None,
+    channel: Channels = None,
+    skill: Skills = None,
+    model: Model = None,
+    budget: Budget = None,
+    overlap: Overlap = None,
+    misfire: Misfire = None,
+    grace: Grace = None,
+    signing: Signing = None,
+    json: JsonOption = False,
+    home: HomeOption = None,
 ) -> None:
-    """Print the next firings as ISO 8601 with the offset, one a line."""
-    schedule = Schedule.parse(expression, zone if zone is not None else system_zone(os.environ))
-    local = ZoneInfo(schedule.zone)
-    for firing in schedule.upcoming(SystemClock().now(), count):
-        print(firing.at.astimezone(local).isoformat())
+    """Make a trigger; it fires from its next time on, never now."""
+    if (cron is None) != webhook:
+        raise typer.BadParameter("give either --cron or --webhook")
+    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, grace)
+    kind = "webhook" if webhook else "cron"
+    written |= {"name": name, "kind": kind, "prompt": prompt, "cron": cron, "signing": signing}
+    with connected(home) as api:
+        made = api.post("/api/triggers", {k: v for k, v in written.items() if v is not None})
+        if json:
+            print_json(made)
+            return
+        _tell(api, made)
+
+
+def edit(
+    name: Name,
+    new_name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Another name.")] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", metavar="TEXT", help="What is to be done.")
+    ] = None,
+    cron: Cron = None,
+    zone: Zone = None,
+    owner: Owner = None,
+    channel: Channels = None,
+    skill: Skills = None,
+    model: Model = None,
+    budget: Budget = None,
+    overlap: Overlap = None,
+    misfire: Misfire = None,
+    grace: Grace = None,
+    on: Annotated[
+        bool | None, typer.Option("--on/--off", help="Switch it on (also after a pause) or off.")
+    ] = None,
+    new_secret: Annotated[bool, typer.Option("--new-secret", help="Make another secret.")] = False,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Change what is given of a trigger."""
+    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, grace)
+    written |= {"name": new_name, "prompt": prompt, "cron": cron, "enabled": on}
+    changes = {k: v for k, v in written.items() if v is not None} | ({"secret": None} if new_secret else {})
+    if not changes:
+        raise typer.BadParameter("nothing is to be changed; see --help")
+    with connected(home) as api:
+        made = api.send("PATCH", _path(name), body=changes)
+        if json:
+            print_json(made)
+            return
+        _tell(api, made)
+
+
+def remove(name: Name, home: HomeOption = None) -> None:
+    """Remove a trigger; the threads it began stay."""
+    with connected(home) as api:
+        api.send("DELETE", _path(name))
+    print("Removed.")
+
+
+def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
+    """Let a trigger fire once, now."""
+    with connected(home) as api:
+        fired = api.post(f"{_path(name)}/run")
+        if json:
+            print_json(fired)
+            return
+        thread = fired["thread_id"]
+        where = f"; {api.command('show', short(thread))}" if thread else ""
+        print(f"{visible(fired['state']).capitalize()}{where}")
+
+
+def _written(
+    zone: str | None,
+    owner: str | None,
+    channels: list[str] | None,
+    skills: list[str] | None,
+    model: str | None,
+    budget: float | None,
+    overlap: str | None,
+    misfire: str | None,
+    grace: str | None,
+) -> dict[str, Any]:
+    return {
+        "timezone": zone,
+        "owner": owner,
+        "channels": channels or None,
+        "skills": skills or None,
+        "model": model,
+        "budget_usd": budget,
+        "overlap": overlap,
+        "misfire": misfire,
+        "grace": grace,
+    }
+
+
+def _tell(api: Api, made: Mapping[str, Any]) -> None:
+    print(f"{visible(made['name'])}: next {_next(api, made)}")
+    if made["kind"] == "webhook":
+        print(f"{api.server.url}/hooks/{made['id']}")
+    if "secret" in made:
+        print(made["secret"])
+        print("The secret is shown this once.", file=sys.stderr)
+
+
+def _when(row: Mapping[str, Any]) -> str:
+    if row["kind"] == "webhook":
+        return "webhook"
+    return visible(Schedule.parse(row["cron"], row["timezone"]).spoken())
+
+
+def _next(api: Api, row: Mapping[str, Any]) -> str:
+    if row["paused"] is not None:
+        return shortened(f"paused: {row['paused']}", _WIDE)
+    if not row["enabled"]:
+        return "off"
+    due = parsed_time(row["next_run_at"])
+    return at(due, api.zone) if due is not None else "when it is called"
+
+
+def _occurrence(api: Api, row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        at(parsed_time(row["scheduled_at"]), api.zone),
+        visible(row["state"]),
+        visible(row["reason"]),
+        short(row["thread_id"]) if row["thread_id"] else "-",
+        shortened(row.get("error") or "", _WIDE),
+    )
+
+
+def _path(name: str) -> str:
+    return f"/api/triggers/{quote(name, safe='')}"

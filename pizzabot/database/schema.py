@@ -82,6 +82,7 @@ threads = sa.Table(
     sa.Column("last_message", sa.Text, nullable=False),
     sa.Column("last_activity_at", UtcTime, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("tells", sa.JSON(none_as_null=True)),  # whom a trigger's results are told; NULL: its owner
 )
 IN_INBOX = threads.c.archived == sa.false()
 # Said in other words than IN_INBOX on purpose: without statistics SQLite takes the index of the whole inbox
@@ -195,6 +196,7 @@ runs = sa.Table(
     sa.Column("allowance", sa.JSON, nullable=False),  # agent.limits.Bounds
     sa.Column("error_code", sa.Text),
     sa.Column("error_message", sa.Text),
+    sa.Column("skills", sa.JSON(none_as_null=True)),  # the only ones it may use; NULL: all
     sa.Index("runs_of_thread", "thread_id", "id"),
 )
 RUN_QUEUED = _is(runs.c.state, "queued")
@@ -382,6 +384,73 @@ stops = sa.Table(
     sa.Column("via", sa.Text, nullable=False),
     sa.Column("at", UtcTime, nullable=False),
 )
+
+triggers = sa.Table(
+    "triggers",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name_key", sa.Text, nullable=False, unique=True),  # the name, whatever its case
+    sa.Column("kind", sa.Text, nullable=False),  # cron | webhook | digest
+    sa.Column("prompt", sa.Text, nullable=False),
+    sa.Column("cron", sa.Text),
+    sa.Column("timezone", sa.Text, nullable=False),
+    sa.Column("signing", sa.Text),  # secret | hmac
+    sa.Column("secret", sa.Text),  # of a secret its hash, of an HMAC key itself, sealed
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("channels", sa.JSON(none_as_null=True)),
+    sa.Column("skills", sa.JSON(none_as_null=True)),
+    sa.Column("model", sa.Text),
+    sa.Column("budget_usd", sa.Float),
+    sa.Column("overlap", sa.Text, nullable=False),
+    sa.Column("misfire", sa.Text, nullable=False),
+    sa.Column("misfire_max", sa.Integer, nullable=False),
+    sa.Column("grace_seconds", sa.Integer, nullable=False),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("paused", sa.Text),  # why nothing fires until a person says so
+    sa.Column("paused_action", sa.Text),  # the action that asks for that word
+    sa.Column("failures", sa.Integer, nullable=False),  # in a row
+    sa.Column("source", sa.Text, nullable=False),  # file | the channel through which it was made
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("changed_at", UtcTime, nullable=False),
+    sa.Column("watched_until", UtcTime, nullable=False),  # what was due by then has its occurrences
+    sa.Column("next_run_at", UtcTime),
+    sa.Column("last_run_at", UtcTime),
+)
+sa.Index(
+    "triggers_scheduled",
+    triggers.c.next_run_at,
+    **_where(triggers.c.next_run_at.is_not(None)),
+)
+
+occurrences = sa.Table(
+    "occurrences",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("trigger_id", sa.ForeignKey("triggers.id", ondelete="CASCADE"), nullable=False),
+    # Which firing this is: the scheduled moment, a delivery of a webhook, a press of "run now".
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),  # cron | catch_up | manual | webhook
+    sa.Column("scheduled_at", UtcTime, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("started_at", UtcTime),
+    sa.Column("ended_at", UtcTime),
+    sa.Column("late_seconds", sa.Integer, nullable=False),
+    sa.Column("missed", sa.Integer, nullable=False),  # firings before this one that never ran
+    sa.Column("signature", sa.Text),  # of a signed delivery: it counts once, under whatever key
+    sa.Column("payload", sa.Text),  # what a webhook brought, as it is shown to the agent
+    sa.Column("fields", sa.JSON(none_as_null=True)),  # the same for the prompt's template
+    sa.Column("thread_id", sa.Text),
+    sa.Column("run_id", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.UniqueConstraint("trigger_id", "key", name="occurrences_once"),
+    sa.UniqueConstraint("trigger_id", "signature", name="occurrences_signed_once"),
+    sa.Index("occurrences_of_trigger", "trigger_id", "id"),
+    sa.Index("occurrences_of_run", "run_id"),
+)
+OCCURRENCE_OPEN = _is(occurrences.c.state, "pending", "running", "waiting")
+sa.Index("occurrences_open", occurrences.c.id, **_where(OCCURRENCE_OPEN))
 
 disabled_skills = sa.Table(
     "disabled_skills",

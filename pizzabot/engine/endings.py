@@ -170,8 +170,7 @@ class Endings:
         kind: OutboundKind,
         now: datetime,
     ) -> None:
-        own = recipients.Place(thread.channel, thread.address, None)
-        for place in recipients.for_answer(own, self.people.by_name(thread.owner), self.channels):
+        for place in self._told_in(thread):
             outbox.enqueue(
                 connection,
                 now,
@@ -183,6 +182,22 @@ class Endings:
                 person=place.person,
                 message_seq=seq,
             )
+
+    def _own_places(self, thread: threads.Thread) -> list[recipients.Place]:
+        """Where everybody in the conversation reads: none for a thread that nobody wrote, but for the
+        conversations that its trigger names."""
+        if thread.channel != threads.UNATTENDED:
+            return [recipients.Place(thread.channel, thread.address, None)]
+        owner = self.people.by_name(thread.owner)
+        found = recipients.of_unattended(thread.tells or (), owner, self.people, self.channels)
+        return [place for place in found if place.person is None]
+
+    def _told_in(self, thread: threads.Thread) -> list[recipients.Place]:
+        owner = self.people.by_name(thread.owner)
+        if thread.channel == threads.UNATTENDED:
+            return recipients.of_unattended(thread.tells, owner, self.people, self.channels)
+        own = recipients.Place(thread.channel, thread.address, None)
+        return recipients.for_answer(own, owner, self.channels)
 
     def show_status(self, connection: sa.Connection, thread_id: str, channel: str) -> Working | None:
         """Queue the status message of the run at work in a thread that lives in `channel`, once per run.
@@ -269,7 +284,7 @@ class Endings:
         thread = threads.get(connection, action.thread_id)
         if thread is None:
             return
-        own = recipients.Place(thread.channel, thread.address, None)
+        own = self._own_places(thread)
         approvers = [p for p in self.people if self.people.decides(p, action.approvers, thread.owner)]
         for place in recipients.for_action(own, approvers, self.channels):
             outbox.enqueue(

@@ -245,7 +245,7 @@ class Engine:
         run = running.run
         agent = await running.race(self._agent(), breakable=False)
         running.count_from_now()
-        graph = await agent.root(run.model, resuming=not fresh, needed=needed)
+        graph = await agent.root(run.model, resuming=not fresh, needed=needed, scope=run.skills)
         config: RunnableConfig = {
             "configurable": {"thread_id": run.thread_id},
             "metadata": {"run_id": run.id},

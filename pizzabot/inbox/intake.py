@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,18 @@ MAX_KEY = 512
 MAX_ADDRESS = 2_000
 
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unattended:
+    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all),
+    whom its results are told (None: its owner), and what it may cost in dollars (None: what any run may).
+    """
+
+    trigger_id: str
+    skills: Sequence[str] | None = None
+    tells: Sequence[str] | None = None
+    budget_usd: float | None = None
 
 
 def check(message: InboundMessage) -> None:
@@ -114,6 +127,7 @@ def accept(
     *,
     model: str,
     allowance: Mapping[str, Any],
+    unattended: Unattended | None = None,
 ) -> Accepted:
     """Store a checked message and, when its thread is idle, the run that takes it."""
     _one_at_a_time(connection, message)
@@ -122,7 +136,7 @@ def accept(
     known_id = _thread_for(connection, message)
     if known_id is not None and threads.lock(connection, known_id) is None:
         raise NotFound("There is no such thread; it may have been deleted.")
-    thread_id = known_id or _new_thread(connection, message, now)
+    thread_id = known_id or _new_thread(connection, message, now, unattended)
     seq = threads.add_message(
         connection,
         thread_id,
@@ -152,7 +166,13 @@ def accept(
     run_id = None
     if not held:
         run_id = runs.create(
-            connection, thread_id, now, person=message.person, model=model, allowance=allowance
+            connection,
+            thread_id,
+            now,
+            person=message.person,
+            model=model,
+            allowance=allowance,
+            skills=unattended.skills if unattended is not None else None,
         )
     audit.append(
         connection,
@@ -203,7 +223,9 @@ def _thread_for(connection: sa.Connection, message: InboundMessage) -> str | Non
     return message.thread_id
 
 
-def _new_thread(connection: sa.Connection, message: InboundMessage, now: datetime) -> str:
+def _new_thread(
+    connection: sa.Connection, message: InboundMessage, now: datetime, unattended: Unattended | None
+) -> str:
     first_words = message.text.strip() or message.attachments[0].filename
     title = message.title.strip() if message.title else ""
     return threads.create(
@@ -214,4 +236,5 @@ def _new_thread(connection: sa.Connection, message: InboundMessage, now: datetim
         address=message.address,
         title=threads.one_line(title or first_words, threads.TITLE_LENGTH),
         title_source="user" if title else "first",
+        tells=unattended.tells if unattended is not None else None,
     )

@@ -44,6 +44,7 @@ class Run:
     allowance: Mapping[str, Any]
     error_code: str | None
     error_message: str | None
+    skills: Sequence[str] | None = None
 
 
 _HELD = sa.and_(messages.c.thread_id == sa.bindparam("thread"), HELD)
@@ -105,6 +106,7 @@ def _run(row: Any) -> Run:
         row.allowance,
         row.error_code,
         row.error_message,
+        row.skills,
     )
 
 
@@ -158,8 +160,12 @@ def create(
     person: str,
     model: str,
     allowance: Mapping[str, Any],
+    skills: Sequence[str] | None = None,
 ) -> str:
-    """A queued run that takes every held message of the thread, all together, in order."""
+    """A queued run that takes every held message of the thread, all together, in order.
+
+    With `skills` it may use no others.
+    """
     run_id = new_id()
     connection.execute(
         _INSERT,
@@ -174,6 +180,7 @@ def create(
             "queued_at": now,
             "used": {},
             "allowance": dict(allowance),
+            "skills": list(skills) if skills is not None else None,
         },
     )
     connection.execute(_TAKE_HELD, {"thread": thread_id, "run": run_id})

@@ -19,6 +19,7 @@ Role = Literal["user", "assistant", "notice"]
 TITLE_LENGTH = 80
 _SNIPPET_LENGTH = 160
 AGENT_NAME = "Pizza Bot"
+UNATTENDED = "trigger"  # the channel of a thread that nobody wrote: it lives in the inbox alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Thread:
     last_message: str
     last_activity_at: datetime
     created_at: datetime
+    tells: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def create(
     title: str,
     title_source: str,
     thread_id: str | None = None,
+    tells: Sequence[str] | None = None,
 ) -> str:
     """A new, empty, read thread; without an address it lives at its own id."""
     thread_id = thread_id or new_id()
@@ -153,6 +156,7 @@ def create(
             "last_message": "",
             "last_activity_at": now,
             "created_at": now,
+            "tells": list(tells) if tells is not None else None,
         },
     )
     connection.execute(_INSERT_ADDRESS, {"channel": channel, "address": place, "thread_id": thread_id})

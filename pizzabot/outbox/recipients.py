@@ -1,15 +1,16 @@
 """Who is told, and where? Pure: from a thread and the people to places.
 
-The thread's own place always; besides, each person's `notify` places, at most one copy per place.
+The thread's own place always; besides, each person's `notify` places, at most one copy per place. A thread
+that nobody wrote has no place of its own: its results go where its trigger says, else to its owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pizzabot.people import Person
+from pizzabot.people import People, Person
 
 # Without `notify`, a person is told in the first of these that reaches them.
 _PREFERENCE = ("slack", "email", "web")
@@ -39,9 +40,9 @@ class Reaches(Protocol):
 Channels = Mapping[str, Reaches]
 
 
-def for_action(own: Place, approvers: Iterable[Person], channels: Channels) -> list[Place]:
-    """The thread's own place and each approver's places for actions, one card per person and channel."""
-    found = [own]
+def for_action(own: Sequence[Place], approvers: Iterable[Person], channels: Channels) -> list[Place]:
+    """The thread's own places and each approver's places for actions, one card per person and channel."""
+    found = list(own)
     for person in approvers:
         found += _besides(own, person, person.notify.action, channels)
     return _distinct(found)
@@ -54,15 +55,42 @@ def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Pla
     """
     if owner is None or (owner.notify.unread is None and own.channel in _PREFERENCE):
         return [own]
-    return _distinct([own, *_besides(own, owner, owner.notify.unread, channels)])
+    return _distinct([own, *_besides([own], owner, owner.notify.unread, channels)])
 
 
-def _besides(own: Place, person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:
-    """The person's places, without those of the channel in which they have the thread before them."""
+def of_unattended(
+    tells: Iterable[str] | None, owner: Person | None, people: People, channels: Channels
+) -> list[Place]:
+    """Where the results of a thread go that nobody wrote. `tells` holds names of channels (the owner there),
+    `slack:` with a channel's id (a conversation of its own), and names of people.
+    """
+    if tells is None:
+        return places_of(owner, owner.notify.unread, channels) if owner is not None else []
+    found: list[Place] = []
+    for wanted in tells:
+        channel, _, address = wanted.partition(":")
+        if address:
+            found += [Place(channel, address, None)] if channel in channels else []
+        elif wanted in channels:
+            found += places_of(owner, (wanted,), channels) if owner is not None else []
+        elif (person := people.by_name(wanted)) is not None:
+            found += places_of(person, person.notify.unread, channels)
+    return _distinct(found)
+
+
+def _besides(
+    own: Sequence[Place], person: Person, wanted: tuple[str, ...] | None, channels: Channels
+) -> list[Place]:
+    """The person's places, without those of the channels in which they have the thread before them."""
     places = places_of(person, wanted, channels)
-    if own.channel not in channels or not channels[own.channel].is_with(person, own.address):
+    before_them = {
+        place.channel
+        for place in own
+        if place.channel in channels and channels[place.channel].is_with(person, place.address)
+    }
+    if not before_them:
         return places
-    return [place for place in places if wanted is not None and place.channel != own.channel]
+    return [place for place in places if wanted is not None and place.channel not in before_them]
 
 
 def places_of(person: Person, wanted: tuple[str, ...] | None, channels: Channels) -> list[Place]:

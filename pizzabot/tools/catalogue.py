@@ -1,9 +1,9 @@
-"""Which tools of MCP servers are there now, and who carries a call to one of them?"""
+"""Which tools are there now, of MCP servers and our own, and who carries a call to one of them?"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pizzabot.errors import Conflict, NotFound, ToolFailed
@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+OwnTool = Callable[[dict[str, Any]], Awaitable[ToolOutput]]
+
+
 class ToolCatalogue:
     """All servers of the file. They do not wait for each other, and one that fails takes no other along."""
 
@@ -32,6 +35,7 @@ class ToolCatalogue:
         self.on_change: list[Callable[[], None]] = []
         self._servers = {spec.name: McpServer(spec, self._server_changed, pace) for spec in config.servers}
         self._tools: dict[str, ToolSpec] = {}
+        self._own: dict[str, tuple[ToolSpec, OwnTool]] = {}
         self._version = 0
 
     @property
@@ -63,6 +67,14 @@ class ToolCatalogue:
         """The tools that can be called now, by full name, in the order of the file."""
         return dict(self._tools)
 
+    def offer(self, spec: ToolSpec, tool: OwnTool) -> None:
+        """Add a tool of our own, for the root agent; `tool` raises ToolFailed when it did nothing."""
+        self._own[spec.full_name] = (spec, tool)
+
+    def own(self) -> list[ToolSpec]:
+        """The tools of our own."""
+        return [spec for spec, _ in self._own.values()]
+
     def states(self) -> tuple[ServerState, ...]:
         """All servers in the order of the file."""
         return tuple(server.state for server in self._servers.values())
@@ -74,6 +86,8 @@ class ToolCatalogue:
             OutcomeUnknown: the call was sent, and its end was not seen.
             ToolFailed: the tool answered with an error, or the call was not sent.
         """
+        if full_name in self._own:
+            return await self._own[full_name][1](args)
         kind, _, rest = full_name.partition(":")
         name, _, tool = rest.partition(":")
         server = self._servers.get(name) if kind == "mcp" else None

@@ -19,7 +19,7 @@ from pizzabot.people import Person
 
 from ..refusals import TooLarge, TooSlow, Unauthorized
 from ..render import answer, error_body
-from . import actions, auth, events, house, threads
+from . import actions, auth, events, house, threads, triggers
 from .call import Call
 
 Endpoint = Callable[[Call], Awaitable[Response]]
@@ -36,6 +36,14 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/actions/{action_id}": {"GET": actions.show},
     "/api/actions/{action_id}/decision": {"POST": actions.decide},
     "/api/actions/{action_id}/reopen": {"POST": actions.reopen},
+    "/api/triggers": {"GET": triggers.index, "POST": triggers.create},
+    "/api/triggers/{trigger_id}": {
+        "GET": triggers.show,
+        "PATCH": triggers.change,
+        "DELETE": triggers.delete,
+    },
+    "/api/triggers/{trigger_id}/run": {"POST": triggers.run},
+    "/api/triggers/{trigger_id}/occurrences": {"GET": triggers.occurrences},
     "/api/skills": {"GET": house.skills},
     "/api/skills/{skill_id}": {"PATCH": house.switch_skill},
     "/api/mcp": {"GET": house.servers},
@@ -55,7 +63,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
 def routes(doors: Doors) -> list[Route]:
     """The API's routes; one per path, so that a wrong method is answered with all that are right."""
     made = [Route(path, _serve(doors, methods), methods=list(methods)) for path, methods in TABLE.items()]
-    return [Route("/healthz", house.health), *made]
+    return [Route("/healthz", house.health), triggers.hook(doors), *made]
 
 
 def _serve(doors: Doors, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:

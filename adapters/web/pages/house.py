@@ -43,11 +43,6 @@ async def reconnect(visit: Visit, form: Form) -> Response:
     return see_other("/mcp")
 
 
-async def triggers(visit: Visit) -> Response:
-    """`GET /triggers`: this version starts no work by itself, and says so."""
-    return await page(visit, "triggers")
-
-
 async def memory(visit: Visit) -> Response:
     """`GET /memory`: this version's agent remembers nothing outside a thread, and says so."""
     return await page(visit, "memory")

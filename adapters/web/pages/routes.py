@@ -20,7 +20,7 @@ from pizzabot.errors import Forbidden, Refused
 from ..body import FILES_BYTES
 from ..forms import Form
 from ..refusals import TooLarge, TooMany, TooSlow
-from . import actions, house, inbox, live, login, threads
+from . import actions, house, inbox, live, login, threads, triggers
 from .html import bare, page, static
 from .visit import Visit, is_ours, read_form
 
@@ -54,7 +54,8 @@ TABLE: Mapping[str, Page] = {
     "/actions/{action_id}/reopen": Page(change=actions.reopen),
     "/skills": Page(house.skills, house.switch_skill),
     "/mcp": Page(house.servers, house.reconnect),
-    "/triggers": Page(house.triggers),
+    "/triggers": Page(triggers.index, triggers.create),
+    "/triggers/{trigger_id}": Page(triggers.show, triggers.change),
     "/memory": Page(house.memory),
     "/usage": Page(house.usage),
     "/audit": Page(house.audit),

@@ -55,7 +55,7 @@ def test_where_a_person_is_told(person: str, wanted: tuple[str, ...] | None, cha
 
 
 def test_an_action_goes_to_its_thread_and_to_each_approver() -> None:
-    found = for_action(OWN, [_person("Ada"), _person("Cay", action=("email", "web"))], CHANNELS)
+    found = for_action([OWN], [_person("Ada"), _person("Cay", action=("email", "web"))], CHANNELS)
     assert found == [
         OWN,
         Place("slack", "@Ada", "Ada"),
@@ -66,11 +66,11 @@ def test_an_action_goes_to_its_thread_and_to_each_approver() -> None:
 
 def test_no_place_gets_two_copies() -> None:
     own = Place("slack", "@Ada", None)
-    assert for_action(own, [_person("Ada"), _person("Ada")], CHANNELS) == [own]
+    assert for_action([own], [_person("Ada"), _person("Ada")], CHANNELS) == [own]
 
 
 def test_a_persons_channel_that_is_off_is_left_out_and_the_threads_own_place_never_is() -> None:
-    assert for_action(Place("fax", "1", None), [_person("Ada")], {"web": CHANNELS["web"]}) == [
+    assert for_action([Place("fax", "1", None)], [_person("Ada")], {"web": CHANNELS["web"]}) == [
         Place("fax", "1", None),
         Place("web", "@Ada", "Ada"),
     ]
@@ -100,13 +100,13 @@ def test_who_has_the_thread_before_them_gets_no_second_card_there(
     wanted: tuple[str, ...] | None, besides: list[str]
 ) -> None:
     own = Place("slack", "with Ada", None)
-    found = for_action(own, [_person("Ada", action=wanted)], CHANNELS)
+    found = for_action([own], [_person("Ada", action=wanted)], CHANNELS)
     assert [place.channel for place in found] == ["slack", *besides]
 
 
 def test_an_approver_who_is_not_part_of_the_conversation_gets_a_card_of_their_own() -> None:
     own = Place("slack", "with Ada", None)
-    found = for_action(own, [_person("Ada"), _person("Bob")], CHANNELS)
+    found = for_action([own], [_person("Ada"), _person("Bob")], CHANNELS)
     assert found == [own, Place("slack", "@Bob", "Bob")]
 
 

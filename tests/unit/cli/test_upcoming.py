@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pizzabot.cli import main, triggers
+from pizzabot.cli import main, upcoming
 from tests.fakes.clock import FakeClock
 
 
 @pytest.fixture
 def _in_spring(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock(datetime(2026, 3, 27, 12, tzinfo=UTC))
-    monkeypatch.setattr(triggers, "SystemClock", lambda: clock)
+    monkeypatch.setattr(upcoming, "SystemClock", lambda: clock)
 
 
 @pytest.mark.usefixtures("_in_spring")
@@ -53,7 +53,7 @@ def test_next_without_a_zone_takes_that_of_the_machine(
         (["0 8 * *"], 1, 'pizzabot: "0 8 * *" is no schedule: it has 4 fields; write five'),
         (["@daily", "--zone", "Mars"], 1, 'pizzabot: "Mars" is not a time zone; write a name such as'),
         (["@daily", "--count", "0"], 2, "pizzabot: Invalid value for '--count'"),
-        ([], 2, "pizzabot: Missing argument 'CRON'"),
+        ([], 2, "pizzabot: Missing argument 'NAME|CRON'"),
     ],
 )
 def test_what_next_refuses(
@@ -65,7 +65,7 @@ def test_what_next_refuses(
     assert line in said.err
 
 
-def test_next_loads_neither_settings_nor_server() -> None:
+def test_next_loads_neither_settings_nor_sql_nor_the_agent() -> None:
     program = (
         "import sys; from pizzabot.cli import main;"
         "code = main(['triggers', 'next', '@daily', '--zone', 'UTC', '--count', '1']);"
@@ -74,4 +74,4 @@ def test_next_loads_neither_settings_nor_server() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert "pizzabot.triggers.schedules" in loaded
-    assert loaded.isdisjoint({"pizzabot.settings", "httpx", "sqlalchemy", "langchain", "apscheduler"})
+    assert loaded.isdisjoint({"pizzabot.settings", "sqlalchemy", "langchain", "apscheduler"})

@@ -1,0 +1,253 @@
+"""How does a firing become work, and what becomes of it? Each step is one transaction, and may be repeated.
+
+due -> an occurrence, once -> the owner's thread with a queued run -> follows that run to its end
+several failures in a row -> the trigger is paused, and its owner is asked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import store as actions
+from pizzabot.approvals.store import Question
+from pizzabot.engine.endings import Endings
+from pizzabot.errors import Invalid
+from pizzabot.ids import new_id
+from pizzabot.inbox import intake
+from pizzabot.inbox.intake import Unattended
+from pizzabot.inbox.threads import UNATTENDED
+from pizzabot.messages import ActionKind, ActionState, InboundMessage, Verdict
+from pizzabot.outbox import store as outbox
+from pizzabot.people import People
+from pizzabot.triggers import prompts, store
+from pizzabot.triggers.misfire import due
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
+
+FAILURES_BEFORE_PAUSE = 3
+_FINAL = (OccurrenceState.SUCCEEDED, OccurrenceState.FAILED, OccurrenceState.SKIPPED, OccurrenceState.DEAD)
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a firing needs to know to begin a run."""
+
+    people: People
+    endings: Endings
+    model: str
+    allowance: Mapping[str, Any]
+
+
+def note_due(connection: sa.Connection, trigger_id: str, now: datetime) -> int:
+    """Store the firings of a trigger that are due, and when it is due next; how many there are now."""
+    trigger = store.lock(connection, trigger_id)
+    if trigger is None or trigger.next_run_at is None or trigger.next_run_at > now:
+        return 0
+    try:
+        schedule = trigger.schedule
+    except Invalid as error:  # the zone is not known any more
+        _pause(connection, trigger, str(error), now)
+        return 0
+    assert schedule is not None
+    found = due(
+        schedule,
+        trigger.watched_until,
+        now,
+        policy=trigger.misfire,
+        most=trigger.misfire_max,
+        grace=timedelta(seconds=trigger.grace_seconds),
+    )
+    if not store.watched(connection, trigger, trigger.watched(now)):
+        return 0  # another process was first
+    for number, firing in enumerate(found.firings):
+        late = max(0, int((now - firing.at).total_seconds()))
+        is_late = late > trigger.grace_seconds
+        occurrence = Occurrence(
+            id=new_id(),
+            trigger_id=trigger.id,
+            key=f"cron/{firing.key}",
+            state=OccurrenceState.PENDING,
+            reason="catch_up" if is_late else "cron",
+            scheduled_at=firing.at,
+            created_at=now,
+            late_seconds=late if is_late else 0,
+            missed=found.missed if number == 0 else 0,
+        )
+        store.add(connection, occurrence)
+    if found.missed:
+        data = {"missed": found.missed, "policy": trigger.misfire}
+        _audit(connection, now, "trigger.missed", trigger.id, data)
+    return len(found.firings)
+
+
+def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Work) -> Occurrence | None:
+    """Begin what is pending, unless an earlier firing is still at work; None when it stays as it is."""
+    seen = store.occurrence(connection, occurrence_id)
+    trigger = store.lock(connection, seen.trigger_id) if seen is not None else None
+    known = store.occurrence(connection, occurrence_id)  # as it is now that the trigger is held
+    if trigger is None or known is None or known.state is not OccurrenceState.PENDING:
+        return None
+    if trigger.overlap != "allow" and store.is_at_work(connection, trigger.id):
+        if trigger.overlap == "queue":
+            return None
+        return _ended(connection, known, OccurrenceState.SKIPPED, "the one before was still at work", now)
+    owner = work.people.by_name(trigger.owner)
+    if owner is None:
+        gone = f"{trigger.owner}, to whom it belongs, is nobody of [[people]] any more"
+        _pause(connection, trigger, gone, now)
+        return _ended(connection, known, OccurrenceState.DEAD, gone, now)
+    late = spoken_seconds(known.late_seconds) if known.reason == "catch_up" else None
+    said = prompts.lateness(late, known.missed)
+    prompt = prompts.filled(trigger.prompt, known.fields) if trigger.kind == "webhook" else trigger.prompt
+    accepted = intake.accept(
+        connection,
+        InboundMessage(
+            channel=UNATTENDED,
+            person=owner.name,
+            text=prompts.task(prompt, late=late, missed=known.missed, payload=known.payload),
+            title=f"{trigger.name} ({said})" if said else trigger.name,
+            key=f"occurrence/{known.id}",
+        ),
+        (),
+        now,
+        model=trigger.model or work.model,
+        allowance=dict(work.allowance),
+        unattended=Unattended(trigger.id, trigger.skills, trigger.channels, trigger.budget_usd),
+    )
+    store.ran(connection, trigger.id, now)
+    about = {"trigger": trigger.id, "thread": accepted.thread_id, "reason": known.reason}
+    _audit(connection, now, "trigger.fired", known.id, about)
+    return store.moved(
+        connection,
+        known,
+        state=OccurrenceState.RUNNING,
+        started_at=now,
+        thread_id=accepted.thread_id,
+        run_id=accepted.run_id,
+    )
+
+
+def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurrence]:
+    """Bring every occurrence to where its run stands; those that changed."""
+    changed = []
+    for known, stands, said in store.behind(connection):
+        if stands not in _FINAL:
+            moved = store.moved(connection, known, state=stands, ended_at=None, error=None)
+        else:
+            moved = _ended(connection, known, stands, said, now)
+        if moved is None:
+            continue
+        changed.append(moved)
+        if moved.state is OccurrenceState.SUCCEEDED:
+            store.count_failure(connection, moved.trigger_id, failed=False)
+        if moved.state is OccurrenceState.FAILED and said != store.STOPPED:
+            failures = store.count_failure(connection, moved.trigger_id, failed=True)
+            trigger = store.lock(connection, moved.trigger_id)
+            if trigger is not None and trigger.fires and failures >= FAILURES_BEFORE_PAUSE:
+                _pause(connection, trigger, f"failed {failures} times in a row", now)
+                _ask(connection, trigger, moved, failures, now, work)
+    return changed
+
+
+def heed_answers(connection: sa.Connection, now: datetime) -> list[Trigger]:
+    """Go on with, or switch off, what people answered about; the triggers that changed."""
+    changed = []
+    for trigger in store.asking(connection):
+        action = actions.get(connection, trigger.paused_action or "")
+        if action is not None and action.state is ActionState.APPROVED:
+            after = replace(trigger, paused=None, paused_action=None, failures=0, changed_at=now).watched(now)
+        elif action is not None and action.state is ActionState.REJECTED:
+            after = replace(trigger, enabled=False, paused=None, paused_action=None, changed_at=now)
+            after = after.watched(now)
+        elif action is None or action.state is ActionState.WITHDRAWN:
+            after = replace(trigger, paused_action=None, changed_at=now)
+        else:
+            continue
+        store.put(connection, after, new=False)
+        changed.append(after)
+        data = {"enabled": after.enabled, "by": action.decided_by if action is not None else None}
+        _audit(connection, now, "trigger.answered", trigger.id, data)
+    return changed
+
+
+def withdraw_question(connection: sa.Connection, trigger: Trigger, now: datetime) -> None:
+    """Nobody needs to say any more whether a paused trigger goes on."""
+    if trigger.paused_action is None:
+        return
+    settled = actions.settle(
+        connection, trigger.paused_action, [ActionState.PENDING], state=ActionState.WITHDRAWN
+    )
+    if settled is not None:
+        outbox.repaint(connection, settled.id, settled.state, now)
+
+
+def _ended(
+    connection: sa.Connection, known: Occurrence, state: OccurrenceState, error: str | None, now: datetime
+) -> Occurrence | None:
+    moved = store.moved(connection, known, state=state, ended_at=now, error=error)
+    if moved is not None:
+        about = {"trigger": moved.trigger_id, "run": moved.run_id, "error": error}
+        _audit(connection, now, f"occurrence.{state}", moved.id, about)
+    return moved
+
+
+def _pause(connection: sa.Connection, trigger: Trigger, why: str, now: datetime) -> None:
+    paused = replace(trigger, paused=why, changed_at=now).watched(now)
+    store.put(connection, paused, new=False)
+    _audit(connection, now, "trigger.paused", trigger.id, {"why": why})
+
+
+def _ask(
+    connection: sa.Connection,
+    trigger: Trigger,
+    failed: Occurrence,
+    failures: int,
+    now: datetime,
+    work: Work,
+) -> None:
+    """Ask in the thread of the newest failure whether it shall go on."""
+    if failed.thread_id is None or failed.run_id is None:
+        return
+    question = Question(
+        id=f"trigger/{failed.id}",
+        kind=ActionKind.LIMIT,
+        tool="trigger",
+        title=f"“{trigger.name}” failed {failures} times in a row and is paused. Let it go on?",
+        args={"limit": "failures", "trigger": trigger.name, "error": failed.error or ""},
+        args_schema={},
+        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
+        approvers=(),
+        why="Approve lets it fire again at its next time; Reject switches it off.",
+    )
+    action, is_new = actions.ask(
+        connection,
+        question,
+        now,
+        thread_id=failed.thread_id,
+        run_id=failed.run_id,
+        requested_by=trigger.owner,
+    )
+    if is_new:
+        work.endings.announce(connection, action)
+        store.asked(connection, trigger.id, action.id)
+
+
+def spoken_seconds(seconds: int) -> str:
+    """A length of time in its largest unit, such as "3 hours"."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "0 seconds"
+
+
+def _audit(
+    connection: sa.Connection, now: datetime, event: str, subject: str, data: Mapping[str, Any]
+) -> None:
+    audit.append(connection, now, actor="Pizza Bot", via=UNATTENDED, event=event, subject=subject, data=data)

@@ -1,0 +1,259 @@
+"""Where do triggers and their occurrences stand? Every firing is a row, stored once (promise 12).
+
+due --add--> pending --start--> running <--> waiting --follow--> succeeded | failed
+               |--skip--> skipped      |--gone, or it could not be started--> dead
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from pizzabot.database.schema import OCCURRENCE_OPEN, occurrences, runs, triggers
+from pizzabot.messages import RunState
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
+
+STOPPED = "stopped by a person"
+_ACTIVE = (OccurrenceState.RUNNING, OccurrenceState.WAITING)
+_OF_RUN = {
+    RunState.QUEUED: OccurrenceState.RUNNING,
+    RunState.RUNNING: OccurrenceState.RUNNING,
+    RunState.WAITING: OccurrenceState.WAITING,
+    RunState.DONE: OccurrenceState.SUCCEEDED,
+    RunState.FAILED: OccurrenceState.FAILED,
+    RunState.STOPPED: OccurrenceState.FAILED,
+}
+
+
+# -- triggers ------------------------------------------------------------------------------------------------
+
+
+def put(connection: sa.Connection, trigger: Trigger, *, new: bool) -> None:
+    """Store a trigger; raises `sqlalchemy.exc.IntegrityError` when another one has its name."""
+    values = asdict(trigger) | {"name_key": trigger.name.casefold()}
+    for name in ("channels", "skills"):
+        values[name] = list(values[name]) if values[name] is not None else None
+    if new:
+        connection.execute(sa.insert(triggers), values)
+    else:
+        connection.execute(sa.update(triggers).where(triggers.c.id == trigger.id).values(values))
+
+
+def remove(connection: sa.Connection, trigger_id: str) -> bool:
+    """Remove a trigger with its occurrences; the threads they began stay."""
+    return connection.execute(sa.delete(triggers).where(triggers.c.id == trigger_id)).rowcount > 0
+
+
+def get(connection: sa.Connection, trigger_id: str) -> Trigger | None:
+    """The trigger, or None."""
+    return _one(connection, triggers.c.id == trigger_id)
+
+
+def lock(connection: sa.Connection, trigger_id: str) -> Trigger | None:
+    """The trigger, held until the transaction ends: its occurrences are added and started one by one."""
+    row = connection.execute(sa.select(triggers).where(triggers.c.id == trigger_id).with_for_update()).first()
+    return _trigger(row) if row is not None else None
+
+
+def named(connection: sa.Connection, name: str) -> Trigger | None:
+    """The trigger of that name, whatever the case."""
+    return _one(connection, triggers.c.name_key == name.casefold())
+
+
+def everything(connection: sa.Connection) -> list[Trigger]:
+    """All triggers, by name."""
+    return [_trigger(row) for row in connection.execute(sa.select(triggers).order_by(triggers.c.name_key))]
+
+
+def scheduled(connection: sa.Connection, now: datetime) -> list[Trigger]:
+    """Those whose next firing is due."""
+    query = sa.select(triggers).where(triggers.c.next_run_at <= now).order_by(triggers.c.next_run_at)
+    return [_trigger(row) for row in connection.execute(query)]
+
+
+def next_due(connection: sa.Connection) -> datetime | None:
+    """When the next firing of all is due."""
+    query = sa.select(sa.func.min(triggers.c.next_run_at)).where(triggers.c.next_run_at.is_not(None))
+    found: datetime | None = connection.execute(query).scalar()
+    return found
+
+
+def watched(connection: sa.Connection, before: Trigger, after: Trigger) -> bool:
+    """Move on to the next firing; False when somebody else did so, or changed the trigger, first."""
+    result = connection.execute(
+        sa.update(triggers)
+        .where(
+            triggers.c.id == before.id,
+            triggers.c.watched_until == before.watched_until,
+            triggers.c.changed_at == before.changed_at,
+        )
+        .values(watched_until=after.watched_until, next_run_at=after.next_run_at)
+    )
+    return result.rowcount > 0
+
+
+def ran(connection: sa.Connection, trigger_id: str, now: datetime) -> None:
+    """Note that a firing began."""
+    connection.execute(sa.update(triggers).where(triggers.c.id == trigger_id).values(last_run_at=now))
+
+
+def asking(connection: sa.Connection) -> list[Trigger]:
+    """Those whose owner is asked whether they go on."""
+    query = sa.select(triggers).where(triggers.c.paused_action.is_not(None))
+    return [_trigger(row) for row in connection.execute(query)]
+
+
+def asked(connection: sa.Connection, trigger_id: str, action_id: str) -> None:
+    """Note which action asks about a paused trigger."""
+    connection.execute(sa.update(triggers).where(triggers.c.id == trigger_id).values(paused_action=action_id))
+
+
+def _one(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Trigger | None:
+    row = connection.execute(sa.select(triggers).where(condition)).first()
+    return _trigger(row) if row is not None else None
+
+
+def _trigger(row: Any) -> Trigger:
+    values = {name: getattr(row, name) for name in Trigger.__dataclass_fields__}
+    for name in ("channels", "skills"):
+        values[name] = tuple(values[name]) if values[name] is not None else None
+    return Trigger(**values)
+
+
+# -- occurrences ---------------------------------------------------------------------------------------------
+
+
+def add(connection: sa.Connection, occurrence: Occurrence) -> bool:
+    """Store a firing; False when it is there already, and then nothing is changed."""
+    insert = postgresql_insert if connection.dialect.name == "postgresql" else sqlite_insert
+    statement = insert(occurrences).values(asdict(occurrence)).on_conflict_do_nothing()
+    return connection.execute(statement).rowcount > 0
+
+
+def occurrence(connection: sa.Connection, occurrence_id: str) -> Occurrence | None:
+    """The occurrence, or None."""
+    return _found(connection, occurrences.c.id == occurrence_id)
+
+
+def with_key(
+    connection: sa.Connection, trigger_id: str, key: str, signature: str | None
+) -> Occurrence | None:
+    """The firing that has this key, or this signature."""
+    same = occurrences.c.key == key
+    if signature is not None:
+        same = sa.or_(same, occurrences.c.signature == signature)
+    return _found(connection, sa.and_(occurrences.c.trigger_id == trigger_id, same))
+
+
+def of_run(connection: sa.Connection, run_id: str) -> Occurrence | None:
+    """The firing that began a run."""
+    return _found(connection, occurrences.c.run_id == run_id)
+
+
+def of_trigger(
+    connection: sa.Connection, trigger_id: str, *, limit: int, before: str | None = None
+) -> list[Occurrence]:
+    """The occurrences of a trigger, newest first."""
+    query = sa.select(occurrences).where(occurrences.c.trigger_id == trigger_id)
+    if before is not None:
+        query = query.where(occurrences.c.id < before)
+    return _all(connection, query.order_by(occurrences.c.id.desc()).limit(limit))
+
+
+def pending(connection: sa.Connection, limit: int) -> list[Occurrence]:
+    """What is to be started, in the order in which it was due."""
+    query = (
+        sa.select(occurrences)
+        .where(OCCURRENCE_OPEN, occurrences.c.state == OccurrenceState.PENDING)
+        .order_by(occurrences.c.scheduled_at, occurrences.c.id)
+    )
+    return _all(connection, query.limit(limit))
+
+
+def pending_of(connection: sa.Connection, trigger_id: str) -> int:
+    """How many of a trigger's firings are to be started."""
+    query = sa.select(sa.func.count()).where(
+        OCCURRENCE_OPEN,
+        occurrences.c.trigger_id == trigger_id,
+        occurrences.c.state == OccurrenceState.PENDING,
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def is_at_work(connection: sa.Connection, trigger_id: str) -> bool:
+    """Whether an earlier firing of a trigger has not ended."""
+    query = sa.select(occurrences.c.id).where(
+        OCCURRENCE_OPEN, occurrences.c.trigger_id == trigger_id, occurrences.c.state.in_(_ACTIVE)
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def threads_at_work(connection: sa.Connection) -> frozenset[str]:
+    """The threads in which a firing has not ended."""
+    query = sa.select(occurrences.c.thread_id).where(OCCURRENCE_OPEN, occurrences.c.state.in_(_ACTIVE))
+    return frozenset(row.thread_id for row in connection.execute(query))
+
+
+def moved(connection: sa.Connection, known: Occurrence, **values: Any) -> Occurrence | None:
+    """Change an occurrence that is still in the state in which it was seen; None when it is not."""
+    result = connection.execute(
+        sa.update(occurrences)
+        .where(occurrences.c.id == known.id, occurrences.c.state == known.state)
+        .values(values)
+    )
+    return replace(known, **values) if result.rowcount else None
+
+
+def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState, str | None]]:
+    """The occurrences that stand otherwise than their runs, with where those stand and what went wrong.
+
+    A failed one can come back to life: somebody retried its run.
+    """
+    joined = occurrences.outerjoin(runs, runs.c.id == occurrences.c.run_id)
+    stands = sa.case(
+        *((runs.c.state == run_state, str(state)) for run_state, state in _OF_RUN.items()),
+        else_=str(OccurrenceState.DEAD),
+    )
+    open_now = sa.and_(OCCURRENCE_OPEN, occurrences.c.state.in_(_ACTIVE), occurrences.c.state != stands)
+    alive_again = sa.and_(occurrences.c.state == OccurrenceState.FAILED, runs.c.state.in_(_ALIVE))
+    error = sa.case((runs.c.state == RunState.STOPPED, STOPPED), else_=runs.c.error_message)
+    found: list[tuple[Occurrence, OccurrenceState, str | None]] = []
+    for condition in (open_now, alive_again):
+        query = sa.select(occurrences, stands.label("stands"), error.label("said")).select_from(joined)
+        found += [
+            (_occurrence(row), OccurrenceState(row.stands), row.said)
+            for row in connection.execute(query.where(condition))
+        ]
+    return found
+
+
+_ALIVE = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING, RunState.DONE)
+
+
+def count_failure(connection: sa.Connection, trigger_id: str, *, failed: bool) -> int:
+    """Note how a firing ended; how many in a row failed."""
+    counted = (
+        sa.update(triggers)
+        .where(triggers.c.id == trigger_id)
+        .values(failures=triggers.c.failures + 1 if failed else 0)
+        .returning(triggers.c.failures)
+    )
+    return int(connection.execute(counted).scalar() or 0)
+
+
+def _found(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Occurrence | None:
+    return next(iter(_all(connection, sa.select(occurrences).where(condition).limit(1))), None)
+
+
+def _all(connection: sa.Connection, query: sa.Select[Any]) -> list[Occurrence]:
+    return [_occurrence(row) for row in connection.execute(query)]
+
+
+def _occurrence(row: Any) -> Occurrence:
+    values = {name: getattr(row, name) for name in Occurrence.__dataclass_fields__}
+    return Occurrence(**(values | {"state": OccurrenceState(row.state)}))

@@ -1,0 +1,261 @@
+"""What is a trigger, and what is one firing of it? Frozen values, and what a person may write of one.
+
+fields (API, CLI, [[triggers]]) --made--> Trigger          Trigger --fields_of--> fields
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from pizzabot.errors import Invalid
+from pizzabot.people import People, Person
+from pizzabot.settings.tables import TriggerTable
+from pizzabot.settings.values import parse_duration
+from pizzabot.triggers import prompts
+from pizzabot.triggers.schedules import Schedule
+
+Kind = Literal["cron", "webhook", "digest"]
+Overlap = Literal["skip", "queue", "allow"]
+Misfire = Literal["latest", "skip", "all"]
+Reason = Literal["cron", "catch_up", "manual", "webhook"]
+
+MAX_PROMPT = 20_000
+_GRACE = timedelta(minutes=5)
+_MISFIRES = 5
+_MOST_MISFIRES = 100
+_PLACES = ("slack", "email", "web")
+
+
+class OccurrenceState(StrEnum):
+    """How one firing stands. `dead`: it could not be started, or what it started is gone."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger's row. `secret` is what a webhook is checked against, see `webhooks`.
+
+    `watched_until`: every firing up to then has its occurrence, or was skipped. `paused` says why nothing
+    fires until a person says so, `paused_action` is the action that asks for that word.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    prompt: str
+    cron: str | None
+    timezone: str
+    signing: Literal["secret", "hmac"] | None
+    secret: str | None
+    owner: str
+    channels: tuple[str, ...] | None
+    skills: tuple[str, ...] | None
+    model: str | None
+    budget_usd: float | None
+    overlap: Overlap
+    misfire: Misfire
+    misfire_max: int
+    grace_seconds: int
+    enabled: bool
+    source: str
+    created_at: datetime
+    changed_at: datetime
+    watched_until: datetime
+    next_run_at: datetime | None = None
+    last_run_at: datetime | None = None
+    paused: str | None = None
+    paused_action: str | None = None
+    failures: int = 0
+
+    @property
+    def fires(self) -> bool:
+        """Whether its schedule, or a delivery, starts work now."""
+        return self.enabled and self.paused is None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When it is due; None for webhooks."""
+        return Schedule.parse(self.cron, self.timezone) if self.cron is not None else None
+
+    def watched(self, until: datetime) -> Trigger:
+        """The same, with nothing left to do up to `until`: its next firing comes after that."""
+        schedule = self.schedule if self.fires else None
+        upcoming = schedule.upcoming(until, 1) if schedule is not None else []
+        return replace(self, watched_until=until, next_run_at=upcoming[0].at if upcoming else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One firing. `key` names it within its trigger; `missed` firings before it never ran."""
+
+    id: str
+    trigger_id: str
+    key: str
+    state: OccurrenceState
+    reason: Reason
+    scheduled_at: datetime
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    late_seconds: int = 0
+    missed: int = 0
+    signature: str | None = None
+    payload: str | None = None
+    fields: Mapping[str, Any] | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    error: str | None = None
+
+
+def made(
+    written: Mapping[str, Any],
+    *,
+    id: str,
+    owner: Person,
+    people: People,
+    now: datetime,
+    source: str,
+    known: Trigger | None = None,
+) -> Trigger:
+    """A trigger as it is written; with `known`, that one with what is written changed.
+
+    `None` in `written` sets a field back to its default. The secret is not part of it. A trigger whose
+    schedule changed, or that was switched on, begins anew: it never fires for the time before `now`.
+
+    Raises:
+        Invalid: `invalid_trigger`, `invalid_cron` or `invalid_template`, naming the field and the cure.
+    """
+    fields = {k: v for k, v in ((fields_of(known) if known else {}) | dict(written)).items() if v is not None}
+    fields.pop("secret", None)
+    table = _checked(fields)
+    kind = table.kind or ("cron" if table.cron is not None else None)
+    if kind is None:
+        raise _wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
+    person = people.by_name(table.owner) if table.owner is not None else owner
+    if person is None:
+        raise _wrong("owner", f"names nobody of [[people]]: {table.owner}")
+    prompt = table.prompt or ""
+    if kind != "digest" and not prompt.strip():
+        raise _wrong("prompt", "is missing; write what is to be done")
+    if len(prompt) > MAX_PROMPT:
+        raise _wrong("prompt", f"has more than {MAX_PROMPT:,} characters; attach less, or make it a skill")
+    if kind == "webhook":
+        prompts.check(prompt)
+    zone = table.timezone or person.timezone
+    if kind == "webhook" and table.cron is not None:
+        raise _wrong("cron", "is not for webhooks; leave it out")
+    if kind != "webhook" and table.cron is None:
+        raise _wrong("cron", 'is missing; write when it fires, such as "0 8 * * 1-5"')
+    if kind != "webhook" and table.signing is not None:
+        raise _wrong("signing", "is for webhooks only; leave it out")
+    if table.cron is not None:
+        Schedule.parse(table.cron, zone)
+    _check_places(table.channels or (), people)
+    if (table.misfire_max or 0) > _MOST_MISFIRES:
+        raise _wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
+    grace = parse_duration(table.grace) if table.grace is not None else _GRACE
+    trigger = Trigger(
+        id=id,
+        name=table.name,
+        kind=kind,
+        prompt=prompt,
+        cron=table.cron,
+        timezone=zone,
+        signing=(table.signing or "secret") if kind == "webhook" else None,
+        secret=known.secret if known else None,
+        owner=person.name,
+        channels=table.channels,
+        skills=table.skills,
+        model=table.model,
+        budget_usd=table.budget_usd,
+        # A schedule comes again; a delivery does not, so it waits for its turn.
+        overlap=table.overlap or ("queue" if kind == "webhook" else "skip"),
+        misfire=table.misfire or "latest",
+        misfire_max=table.misfire_max or _MISFIRES,
+        grace_seconds=int(grace.total_seconds()) if grace is not None else 10**9,
+        enabled=table.enabled if table.enabled is not None else True,
+        source=known.source if known else source,
+        created_at=known.created_at if known else now,
+        changed_at=now,
+        watched_until=known.watched_until if known else now,
+        next_run_at=known.next_run_at if known else None,
+        last_run_at=known.last_run_at if known else None,
+        paused=known.paused if known else None,
+        paused_action=known.paused_action if known else None,
+        failures=known.failures if known else 0,
+    )
+    if trigger.enabled and written.get("enabled") is True:  # a person's word ends a pause, too
+        trigger = replace(trigger, paused=None, paused_action=None, failures=0)
+    goes_on = (
+        known is not None
+        and known.fires == trigger.fires
+        and (known.cron, known.timezone) == (trigger.cron, trigger.timezone)
+    )
+    return trigger if goes_on else trigger.watched(now)
+
+
+def fields_of(trigger: Trigger) -> dict[str, Any]:
+    """What may be written of it, without what was left at its default and without the secret."""
+    return {
+        "name": trigger.name,
+        "kind": trigger.kind,
+        "prompt": trigger.prompt or None,
+        "cron": trigger.cron,
+        "timezone": trigger.timezone,
+        "signing": trigger.signing,
+        "owner": trigger.owner,
+        "channels": list(trigger.channels) if trigger.channels is not None else None,
+        "skills": list(trigger.skills) if trigger.skills is not None else None,
+        "model": trigger.model,
+        "budget_usd": trigger.budget_usd,
+        "overlap": trigger.overlap,
+        "misfire": trigger.misfire,
+        "misfire_max": trigger.misfire_max,
+        "grace": f"{trigger.grace_seconds}s",
+        "enabled": trigger.enabled,
+    }
+
+
+def _checked(fields: Mapping[str, Any]) -> TriggerTable:
+    try:
+        return TriggerTable.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the trigger"
+        words = {"missing": "is missing", "extra_forbidden": "is not a field of triggers; remove it"}
+        said = words.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        raise _wrong(field, said) from error
+
+
+def _check_places(channels: tuple[str, ...], people: People) -> None:
+    for place in channels:
+        kind, _, target = place.partition(":")
+        if place in _PLACES or (kind == "slack" and target[:1] in ("C", "G") and target.isalnum()):
+            continue
+        if people.by_name(place) is None:
+            raise _wrong(
+                "channels",
+                f'does not know "{place[:60]}"; write "slack", "email", "web", "slack:" and the id of a '
+                "channel, or a name of [[people]]",
+            )
+
+
+def _wrong(field: str, problem: str) -> Invalid:
+    return Invalid(
+        f"{field}: {problem}.".replace("..", "."),
+        code="invalid_trigger",
+        details={"errors": [{"path": f"/{field}", "message": problem}]},
+    )
