@@ -27,7 +27,7 @@ from .blocks import shortened
 from .client import Away, Denied
 from .identity import Identity
 from .parse import Said, Shared, said, shared
-from .places import Copy, place_at
+from .places import Copy, answered_key, place_at
 from .spoken import Spoken
 from .text import escaped, mentioned, readable
 from .workspace import VIA, Workspace
@@ -68,7 +68,8 @@ class Conversations:
             return
         doors, address = self._workspace.doors, heard.place.address
         here = await doors.thread_at(VIA, address) if heard.thread_ts is not None else None
-        if here is None and not (heard.is_direct or heard.mentions_us):
+        told = await self._told(heard) if here is None else None
+        if here is None and told is None and not (heard.is_direct or heard.mentions_us):
             self._overhear(address, event)
             return  # people talk with each other
         if heard.bot is not None and await self._talks_in_circles(here):
@@ -83,9 +84,14 @@ class Conversations:
             person=person.name,
             text=await self._text(heard.text, identity),
             address=address,
-            thread_id=await self._answered(heard) if here is None else None,
+            thread_id=told,
             key=heard.key(identity.team_id),
+            is_guest=told is not None and not heard.is_direct,
         )
+        if told is not None and heard.thread_ts is not None:
+            # What follows is said where it was answered, and not as news each time.
+            where = answered_key(told, heard.told_at)
+            await doors.keep(VIA, {where: f"{heard.channel}/{heard.thread_ts}"})
         if heard.files:
             await self._stage(message, heard.files, heard.user)
         else:
@@ -121,12 +127,12 @@ class Conversations:
                 raise
             waiting.pop(0)
 
-    async def _answered(self, heard: Said) -> str | None:
-        """The thread that lives elsewhere, when this answers something that was told of it in private."""
-        if heard.thread_ts is None or not heard.is_direct:
+    async def _told(self, heard: Said) -> str | None:
+        """The thread that lives elsewhere, when this answers something of it that was told here."""
+        if heard.thread_ts is None:
             return None
-        told = Copy(heard.channel, heard.thread_ts)
-        return await self._workspace.doors.thread_of_copy(VIA, heard.user, told.external_id)
+        copy = Copy(heard.channel, heard.thread_ts).external_id
+        return await self._workspace.doors.thread_of_copy(VIA, heard.told_at, copy)
 
     async def _talks_in_circles(self, thread_id: str | None) -> bool:
         """Whether only bots wrote to us in the thread lately."""

@@ -26,11 +26,11 @@ from .cards import card
 from .clicks import RETRY, page_of
 from .client import Denied, Limited, NotLetIn
 from .pacing import Pace
-from .places import Copy, Place, copy_named, place_at
+from .places import Copy, Place, answered_key, copy_named, place_at
 from .progress import UPDATES, Progress
 from .status import status
 from .text import escaped
-from .workspace import Workspace
+from .workspace import VIA, Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Delivering:
         if item.external_id is not None:
             await self._repaint(item, copy_named(item.external_id), rendered.parts[0])
             return Receipt(item.external_id)
-        place = await self._open(place_at(item.address))
+        place = await self._place(item)
         try:
             return await self._post(item, place, rendered)
         except Denied as error:
@@ -126,6 +126,16 @@ class Delivering:
         last = made.parts[-1]
         retry = actions(f"retry {item.thread_id}", [button("Retry", RETRY, value=item.thread_id)])
         return Answer((*made.parts[:-1], Part(last.text, [*last.blocks, retry])), made.file)
+
+    async def _place(self, item: OutboundItem) -> Place:
+        """Where it is said: in the thread in which somebody answered what was told there, once they did."""
+        place = place_at(item.address)
+        if place.thread_ts is None:
+            answered = await self._workspace.doors.note(VIA, answered_key(item.thread_id, item.address))
+            if answered is not None:
+                there = copy_named(answered)
+                return Place(there.channel, there.ts, place.user)
+        return await self._open(place)
 
     async def _open(self, place: Place) -> Place:
         if place.channel is not None or place.user is None:
@@ -216,7 +226,7 @@ class Delivering:
     async def find(self, item: OutboundItem) -> Receipt | None:
         """The copy of an item whose outcome is unknown; all of it, or None."""
         rendered = await self._made(item)
-        place = await self._open(place_at(item.address))
+        place = await self._place(item)
         there = await self._there(item, place)
         wanted = [_key(item.key, number) for number in range(len(rendered.parts))]
         files = {rendered.file.filename, _key(item.key, _INSTEAD)} if rendered.file is not None else set()

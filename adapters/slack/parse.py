@@ -51,6 +51,11 @@ class Said:
         """Where its conversation lives: every message outside a thread can begin one."""
         return Place(self.channel, self.thread_ts or self.ts, self.user if self.is_direct else None)
 
+    @property
+    def told_at(self) -> str:
+        """The address of what the app tells here of its own accord."""
+        return self.user if self.is_direct else self.channel
+
     def key(self, team_id: str) -> str:
         """What it is taken under, once, however often and as whatever event it arrives."""
         return f"slack/{team_id}/{self.channel}/{self.ts}"

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from pizzabot.adapters.slack.places import Copy, Place, copy_named, place_at
 
 NAMES = st.text("ABCDGU0123456789.", min_size=1)
-PLACES = st.builds(Place, NAMES, NAMES, st.none() | NAMES) | st.builds(Place, st.none(), st.none(), NAMES)
+PLACES = (
+    st.builds(Place, NAMES, NAMES, st.none() | NAMES)
+    | st.builds(Place, st.none(), st.none(), NAMES.map("U{}".format))
+    | st.builds(Place, NAMES.map("C{}".format), st.none(), st.none())
+)
 
 
 @given(PLACES)
