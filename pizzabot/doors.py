@@ -41,6 +41,7 @@ from pizzabot.people import People, Person, administer, may_write
 
 if TYPE_CHECKING:
     from pizzabot.engine.engine import Engine
+    from pizzabot.metrics import Metrics
     from pizzabot.outbox.delivery import Delivery
     from pizzabot.reports import Reports
     from pizzabot.sessions import Sessions
@@ -108,6 +109,7 @@ class Doors:
         skills: Skills,
         reports: Reports,
         triggers: Triggers,
+        metrics: Metrics,
         sessions: Sessions,
         routes: Callable[[], Sequence[Any]],
         url: Callable[[], str],
@@ -115,7 +117,7 @@ class Doors:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
         self.triggers = triggers
         self.sessions, self.events, self.routes, self.clock = sessions, events, routes, clock
-        self.url = url
+        self.url, self.metrics = url, metrics
         self._home, self._database = home, database
         self._engine, self._delivery = engine, delivery
         self._checkpoints, self._servers, self._skills = checkpoints, servers, skills

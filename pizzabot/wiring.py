@@ -34,6 +34,7 @@ from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
 from pizzabot.messages import Event
+from pizzabot.metrics import Metrics
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
 from pizzabot.reports import Reports
@@ -245,14 +246,23 @@ async def open_runtime(
             await triggers.keep_in_step(_written(settings))
         except Invalid as error:
             raise ConfigError(str(home.toml), f"a trigger cannot be as it is written: {error}") from error
+        house = _House(skills, tools)
         reports = Reports(
             database=database,
             clock=clock,
             settings=settings,
-            skills=_House(skills, tools),
+            skills=house,
             people=people,
             channels=channels,
             context_of=engine.context_of,
+        )
+        scraper = settings.telemetry.metrics_token
+        metrics = Metrics(
+            database=database,
+            clock=clock,
+            channels=channels,
+            servers=house.servers,
+            token=scraper.get_secret_value() if scraper is not None else None,
         )
         doors = Doors(
             settings=settings,
@@ -269,6 +279,7 @@ async def open_runtime(
             skills=skills,
             reports=reports,
             triggers=triggers,
+            metrics=metrics,
             sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
             url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),

@@ -26,7 +26,7 @@ def build_app(doors: Doors, port: int, closing: asyncio.Event) -> Starlette:
     names = own_names(port, (web.public_url, *web.allowed_origins))
     app = Starlette(
         routes=[*api.routes(doors), *doors.routes()],
-        middleware=[Middleware(Guard, names=names)],
+        middleware=[Middleware(Guard, names=names, answered=doors.metrics.answered)],
         exception_handlers={HTTPException: _no_route},
     )
     app.router.redirect_slashes = False  # a redirect would turn a POST of a mistyped path into something else

@@ -11,7 +11,8 @@ import asyncio
 import ipaddress
 import logging
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ from .refused import refused
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# Method, pattern of the path, status, seconds.
+Answered = Callable[[str, str | None, int, float], None]
 
 logger = logging.getLogger(__name__)
 
@@ -119,13 +123,21 @@ def _authority(header: str) -> tuple[str, int | None] | None:
 class Guard:
     """The layer; everything that the server serves goes through it."""
 
-    def __init__(self, app: ASGIApp, *, names: OwnNames) -> None:
-        self._app, self._names = app, names
+    def __init__(self, app: ASGIApp, *, names: OwnNames, answered: Answered) -> None:
+        self._app, self._names, self._answered = app, names, answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer, headers = _Answer(send), Headers(scope=scope)
+        answer, began = _Answer(send), time.perf_counter()
+        try:
+            await self._serve(scope, receive, answer)
+        finally:
+            route = getattr(scope.get("route"), "path", None)
+            self._answered(scope["method"], route, answer.status, time.perf_counter() - began)
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        headers = Headers(scope=scope)
         try:
             self._check(headers)
             await self._app(scope, receive, answer.send)
@@ -157,10 +169,11 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send, self.started = send, False
+        self.status = 499  # until there is an answer: whoever asked has gone
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.started, self.status = True, message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)

@@ -141,6 +141,18 @@ def ask(
     return action, True
 
 
+def pending_counts(connection: sa.Connection) -> dict[ActionKind, int]:
+    """How many actions of each kind wait for a decision."""
+    query = sa.select(actions.c.kind, sa.func.count()).where(ACTION_PENDING).group_by(actions.c.kind)
+    waiting = {ActionKind(row[0]): row[1] for row in connection.execute(query)}
+    return dict.fromkeys(ActionKind, 0) | waiting
+
+
+def oldest_pending(connection: sa.Connection) -> datetime | None:
+    """Since when the first action waits; None when none does."""
+    return connection.execute(sa.select(sa.func.min(actions.c.created_at)).where(ACTION_PENDING)).scalar()
+
+
 def settle(
     connection: sa.Connection, action_id: str, from_states: Sequence[ActionState], **values: Any
 ) -> Action | None:

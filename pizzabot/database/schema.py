@@ -216,6 +216,8 @@ sa.Index(
     **_where(RUN_QUEUED),
 )
 sa.Index("runs_running", runs.c.id, **_where(RUN_RUNNING))
+RUN_ENDED = _is(runs.c.state, "done", "failed", "stopped")
+sa.Index("runs_ended", runs.c.state, **_where(RUN_ENDED))
 # Promise 3 as a constraint: a second active run of a thread cannot be stored.
 sa.Index(
     "runs_one_active_per_thread",
@@ -491,6 +493,33 @@ audit = sa.Table(
     sa.Column("previous_hash", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
     sqlite_autoincrement=True,
+)
+
+# Where the chain begins after lines were pruned: the number and the hash of the last line that is gone.
+audit_anchors = sa.Table(
+    "audit_anchors",
+    metadata,
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("lines", sa.BigInteger, nullable=False),  # pruned so far, in all
+    sa.Column("at", UtcTime, nullable=False),
+)
+
+# How many rows of a kind are gone: what is there and what is gone make a count that never goes back.
+tallies = sa.Table(
+    "tallies",
+    metadata,
+    sa.Column("tally", sa.Text, primary_key=True),
+    sa.Column("label", sa.Text, primary_key=True),
+    sa.Column("count", sa.BigInteger, nullable=False),
+)
+
+# When regular work was done last: whoever changes the row does it.
+chores = sa.Table(
+    "chores",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False),
 )
 
 # Full text: the places where the two databases differ are here and in inbox.pages.

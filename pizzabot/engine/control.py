@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from pizzabot import audit
 from pizzabot.errors import Conflict, NotFound
-from pizzabot.inbox import runs, threads
+from pizzabot.inbox import runs, tallies, threads
 from pizzabot.messages import RunState
 from pizzabot.outbox import store as outbox
 
@@ -115,6 +116,8 @@ def fork(
             channel=message.channel,
             created_at=message.created_at,
         )
+    copied = Counter(m.channel for m in kept if m.role == "user" and m.channel is not None)
+    tallies.note(connection, tallies.ARRIVED, {name: -count for name, count in copied.items()})  # once only
     threads.mark(connection, target, unread=False, archived=None)
     origin = {"from": thread.id, "message": message_seq}
     audit.append(connection, now, actor=person, via=via, event="thread.forked", subject=target, data=origin)

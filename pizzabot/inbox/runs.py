@@ -19,7 +19,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pizzabot.database.schema import HELD, RUN_ACTIVE, RUN_QUEUED, RUN_RUNNING, messages, runs, stops, threads
+from pizzabot.database.schema import (
+    HELD,
+    RUN_ACTIVE,
+    RUN_ENDED,
+    RUN_QUEUED,
+    RUN_RUNNING,
+    messages,
+    runs,
+    stops,
+    threads,
+)
 from pizzabot.ids import new_id
 from pizzabot.messages import ACTIVE_RUN_STATES, THREAD_STATE_OF_RUN, RunState
 from pizzabot.text import storable
@@ -317,6 +327,20 @@ def stop(connection: sa.Connection, run_id: str, now: datetime) -> bool:
         return False
     _show(connection, row.thread_id, RunState.STOPPED)
     return True
+
+
+def counts(connection: sa.Connection) -> dict[RunState, int]:
+    """How many runs are in each state."""
+    found = dict.fromkeys(RunState, 0)
+    for some in (RUN_ACTIVE, RUN_ENDED):
+        query = sa.select(runs.c.state, sa.func.count()).where(some).group_by(runs.c.state)
+        found |= {RunState(row[0]): row[1] for row in connection.execute(query)}
+    return found
+
+
+def oldest_queued(connection: sa.Connection) -> datetime | None:
+    """Since when the first run in the queue waits; None when none does."""
+    return connection.execute(sa.select(sa.func.min(runs.c.queued_at)).where(RUN_QUEUED)).scalar()
 
 
 def running(connection: sa.Connection) -> list[Run]:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from pizzabot.database.schema import attachments, deliveries, messages, outbox, thread_addresses, threads
 from pizzabot.ids import new_id
+from pizzabot.inbox import tallies
 from pizzabot.messages import ThreadState
 from pizzabot.text import storable
 
@@ -303,6 +304,7 @@ def _store_title(connection: sa.Connection, thread_id: str, title: str, now: dat
 
 def delete(connection: sa.Connection, thread_id: str) -> bool:
     """Remove the thread and every row of it; checkpoints and files are the caller's."""
+    tallies.keep_thread(connection, thread_id)
     # Outbox rows go first: a delivery worker must not find a row of a thread that is half gone.
     for table in (outbox, deliveries):
         connection.execute(sa.delete(table).where(table.c.thread_id == thread_id))

@@ -323,6 +323,23 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
     return queued
 
 
+def counts(connection: sa.Connection) -> dict[tuple[str, str], int]:
+    """How many items of a channel are in a state, by `(channel, state)`; what was sent is not counted."""
+    found: dict[tuple[str, str], int] = {}
+    for some in (OUTBOX_OPEN, OUTBOX_FAILED):
+        query = sa.select(outbox.c.channel, outbox.c.state, sa.func.count()).where(some)
+        rows = connection.execute(query.group_by(outbox.c.channel, outbox.c.state))
+        found |= {(row[0], row[1]): row[2] for row in rows}
+    return found
+
+
+def oldest_open(connection: sa.Connection) -> dict[str, datetime]:
+    """Of each channel with something to say, when the oldest of it was queued."""
+    oldest = sa.func.min(outbox.c.created_at)
+    query = sa.select(outbox.c.channel, oldest).where(OUTBOX_OPEN).group_by(outbox.c.channel)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def summary(connection: sa.Connection) -> dict[str, Any]:
     """For status: how many wait, how many are unknown, and what failed last."""
     counted = (

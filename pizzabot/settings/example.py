@@ -100,6 +100,9 @@ _EXAMPLE = """\
 # [database]
 # url = ""                              # "" is SQLite in this folder; or postgresql://user:password@host/name
 
+# [telemetry]
+# metrics_token = "${METRICS_TOKEN}"    # reads GET /metrics and nothing else
+
 # [[triggers]]
 # name = "Morning"
 # kind = "cron"

@@ -283,6 +283,12 @@ class DatabaseTable(Table):
     url: DatabaseUrl = Field(default="", repr=False)
 
 
+class TelemetryTable(Table):
+    """`[telemetry]`: what other programs may read of this server, and where its traces go."""
+
+    metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+
+
 class TriggerTable(Table):
     """`[[triggers]]`: the fields of the API's trigger; what is not written stays unset."""
 
@@ -326,6 +332,7 @@ class Settings(Table):
     approvals: ApprovalsTable = ApprovalsTable()
     limits: LimitsTable = LimitsTable()
     database: DatabaseTable = DatabaseTable()
+    telemetry: TelemetryTable = TelemetryTable()
     triggers: tuple[TriggerTable, ...] = ()
 
     def directory(self) -> People:

@@ -13,7 +13,7 @@ from pizzabot.settings import load_settings
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("path", [*TABLE, "/healthz"])
+@pytest.mark.parametrize("path", [*TABLE, "/healthz", "/metrics"])
 def test_every_path_of_the_api_is_documented(path: str) -> None:
     assert path in (DOCS / "api.md").read_text(encoding="utf-8")
 

@@ -212,7 +212,9 @@ def test_the_example_file_loads_with_every_comment_mark_removed(tmp_path: Path) 
     opened = [line.removeprefix("# ") for line in lines if re.match(r"# (\[|[a-z_]+ = )", line)]
     assert len(opened) > 60
     variables = {"SLACK_BOT_TOKEN": "b", "SLACK_APP_TOKEN": "a", "IMAP_PASSWORD": "i", "SMTP_PASSWORD": "s"}
-    settings = load(tmp_path, "\n".join(opened), {**variables, "OPENAI_API_KEY": "o"})
+    settings = load(
+        tmp_path, "\n".join(opened), {**variables, "OPENAI_API_KEY": "o", "METRICS_TOKEN": "m" * 16}
+    )
     assert settings.directory().owner.name == "Ada"
 
 

@@ -15,7 +15,8 @@ from starlette.routing import Route
 from pizzabot.doors import Doors
 from pizzabot.errors import NotFound, Refused
 from pizzabot.messages import Action
-from pizzabot.people import Person
+from pizzabot.metrics import CONTENT_TYPE
+from pizzabot.people import Person, administer
 
 from ..refusals import TooLarge, TooSlow, Unauthorized
 from ..render import answer, error_body
@@ -63,7 +64,21 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
 def routes(doors: Doors) -> list[Route]:
     """The API's routes; one per path, so that a wrong method is answered with all that are right."""
     made = [Route(path, _serve(doors, methods), methods=list(methods)) for path, methods in TABLE.items()]
-    return [Route("/healthz", house.health), triggers.hook(doors), *made]
+    known = [Route("/healthz", house.health), Route("/metrics", _metrics(doors)), triggers.hook(doors)]
+    return [*known, *made]
+
+
+def _metrics(doors: Doors) -> Callable[[Request], Awaitable[Response]]:
+    async def metrics(request: Request) -> Response:
+        try:
+            token = auth.bearer_token(request.headers)
+            if not doors.metrics.is_scraper(token):
+                administer(auth.person_with(token, doors))
+        except Refused as error:
+            return await _refusal(error, doors, None)
+        return Response(await doors.metrics.exposition(), media_type=CONTENT_TYPE)
+
+    return metrics
 
 
 def _serve(doors: Doors, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:

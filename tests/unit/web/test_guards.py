@@ -101,7 +101,7 @@ def test_foreign_origins(origin: str) -> None:
 
 
 async def through_guard(app: Any, path: str = "/") -> httpx.Response:
-    transport = httpx.ASGITransport(Guard(app, names=OwnNames(80, frozenset())))
+    transport = httpx.ASGITransport(Guard(app, names=OwnNames(80, frozenset()), answered=lambda *_: None))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         return await http.get(path)
 
@@ -190,7 +190,7 @@ async def test_a_refused_large_body_is_still_heard_out_for_a_moment() -> None:
 
     sender = Sender(b"x", b"y", b"z")
     scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"127.0.0.1")]}
-    await Guard(refuse, names=OwnNames(80, frozenset()))(scope, sender, send)
+    await Guard(refuse, names=OwnNames(80, frozenset()), answered=lambda *_: None)(scope, sender, send)
     assert [message["type"] for message in sent] == ["http.response.start", *["http.response.body"] * 2]
     assert json.loads(sent[1]["body"])["error"]["code"] == "too_large"
     assert (sent[1]["more_body"], sender.read) == (True, 3)
