@@ -6,12 +6,13 @@ Times are ISO 8601 with offset, UTC. Nothing here changes a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy as sa
 
-from pizzabot import __version__, audit
+from pizzabot import __version__, audit, traces
 from pizzabot.agent import activity
 from pizzabot.agent.models import label
 from pizzabot.approvals import decide
@@ -136,6 +137,29 @@ class Reports:
                 live.to_json() | {"run_id": running.run.id, "at": None} for live in running.live
             ]
         return found
+
+    async def trace(
+        self, person: Person, thread_id: str, *, limit: int, before: str | None = None
+    ) -> dict[str, Any] | None:
+        """The newest runs of a thread step by step, or those before a run; None when it may not be seen.
+
+        `{"id", "title", …, "runs": [{…, "steps": […]}], "has_older", "usage"}`
+        """
+        now = self._clock.now()
+
+        def read(connection: sa.Connection) -> dict[str, Any] | None:
+            thread = pages.visible_thread(connection, thread_id, person)
+            if thread is None:
+                return None
+            records = traces.read(connection, thread_id, limit=limit + 1, before=before)
+            shown = replace(records, runs=records.runs[-limit:])
+            return thread_row(thread) | {
+                "runs": traces.assembled(shown, now),
+                "has_older": len(records.runs) > limit,
+                "usage": activity.usage_of_thread(connection, thread_id),
+            }
+
+        return await self._database.read(read)
 
     async def actions(
         self, person: Person, state: ActionState | None, *, limit: int = 100, before: str | None = None

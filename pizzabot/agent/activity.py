@@ -118,6 +118,24 @@ def spend(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one model call of a run used, and when it ended."""
+
+    run_id: str
+    at: datetime
+    input: int
+    output: int
+    cost_usd: float | None
+
+
+def spent_of_runs(connection: sa.Connection, run_ids: Collection[str]) -> list[Spent]:
+    """Each model call of these runs, oldest first."""
+    query = sa.select(usage).where(usage.c.run_id.in_(run_ids)).order_by(usage.c.seq)
+    rows = connection.execute(query)
+    return [Spent(r.run_id, r.at, r.input_tokens, r.output_tokens, r.cost_usd) for r in rows]
+
+
 def usage_of_runs(
     connection: sa.Connection, thread_id: str, run_ids: Collection[str] | None = None
 ) -> dict[str, dict[str, Any]]:

@@ -52,6 +52,25 @@ def of_run(connection: sa.Connection, run_id: str) -> list[Made]:
     return [Made(row.tool, row.args, row.state, row.result) for row in connection.execute(query)]
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """When a call was sent, how often, and how it stands."""
+
+    run_id: str
+    tool: str
+    state: str
+    tries: int
+    started_at: datetime
+    ended_at: datetime | None
+
+
+def of_thread(connection: sa.Connection, thread_id: str) -> list[Sent]:
+    """The calls that the runs of a thread sent, in their order."""
+    names = [effects.c[name] for name in Sent.__dataclass_fields__]
+    query = sa.select(*names).where(effects.c.thread_id == thread_id).order_by(effects.c.started_at)
+    return [Sent(*row) for row in connection.execute(query)]
+
+
 def any_open(connection: sa.Connection, run_id: str) -> bool:
     """Whether a call of this run was sent whose end is not known."""
     query = sa.select(effects.c.call).where(effects.c.run_id == run_id, effects.c.state != "done")

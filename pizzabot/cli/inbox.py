@@ -14,6 +14,7 @@ from pizzabot.cli.output import JsonOption, count, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.progress import activity_line
 from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value
+from pizzabot.cli.traces import trace_lines
 from pizzabot.text import visible
 
 VIEWS = ("all", "unread", "action", "archived")
@@ -91,14 +92,22 @@ def _few_args(args: Mapping[str, Any]) -> str:
     return shortened(", ".join(shown), 200)
 
 
-def show(thread: ThreadId, json: JsonOption = False, home: HomeOption = None) -> None:
+def show(
+    thread: ThreadId,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Step by step, with times, costs and who decided.")
+    ] = False,
+    json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
     """Show a thread with its messages, what waits for a decision, and what was done."""
     with connected(home) as api:
-        found = api.get(f"/api/threads/{ids.thread_id(api, thread)}")
+        path = f"/api/threads/{ids.thread_id(api, thread)}"
+        found = api.get(f"{path}/trace" if trace else path)
         if json:
             print_json(found)
             return
-        for line in thread_lines(api, found):
+        for line in trace_lines(found, api.zone) if trace else thread_lines(api, found):
             print(line)
 
 

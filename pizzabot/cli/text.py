@@ -86,7 +86,7 @@ def at(moment: datetime | None, zone: ZoneInfo) -> str:
 
 
 def took(milliseconds: float | None) -> str:
-    """How long something lasted, short: 340 ms, 2.1 s, 3 min 20 s."""
+    """How long something lasted, short: 340 ms, 2.1 s, 3 min 20 s, 5 h 20 min, 2 d 3 h."""
     if milliseconds is None:
         return ""
     seconds = milliseconds / 1000
@@ -94,4 +94,8 @@ def took(milliseconds: float | None) -> str:
         return f"{milliseconds:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 86400:
+        return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+    return f"{int(seconds // 86400)} d {int(seconds % 86400 // 3600)} h"

@@ -137,6 +137,16 @@ def of_thread(connection: sa.Connection, thread_id: str) -> list[Run]:
     return [_run(row) for row in connection.execute(query)]
 
 
+def newest_of_thread(
+    connection: sa.Connection, thread_id: str, *, limit: int, before: str | None = None
+) -> list[Run]:
+    """At most `limit` runs of a thread, the newest or those right before a run; oldest first."""
+    query = sa.select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(runs.c.id < before)
+    return [_run(row) for row in reversed(connection.execute(query).all())]
+
+
 def with_ids(connection: sa.Connection, run_ids: Collection[str]) -> list[Run]:
     """These runs, oldest first."""
     query = sa.select(runs).where(runs.c.id.in_(run_ids)).order_by(runs.c.id)

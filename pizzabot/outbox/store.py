@@ -323,6 +323,33 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
     return queued
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An item of the outbox as the story of its thread tells it: not where it went, but how."""
+
+    channel: str
+    person: str | None
+    kind: OutboundKind
+    message_seq: int | None
+    action_id: str | None
+    run_id: str | None
+    state: str
+    tries: int
+    error: str | None
+    created_at: datetime
+    sent_at: datetime | None
+    is_repaint: bool
+
+
+def said_in(connection: sa.Connection, thread_id: str) -> list[Said]:
+    """Everything that was or is to be said of a thread, in the order in which it was queued."""
+    is_repaint = outbox.c.external_id.is_not(None).label("is_repaint")
+    names = [outbox.c[name] for name in Said.__dataclass_fields__ if name != "is_repaint"]
+    query = sa.select(*names, is_repaint).where(outbox.c.thread_id == thread_id).order_by(outbox.c.id)
+    rows = connection.execute(query).mappings()
+    return [Said(**{**row, "is_repaint": bool(row["is_repaint"])}) for row in rows]
+
+
 def counts(connection: sa.Connection) -> dict[tuple[str, str], int]:
     """How many items of a channel are in a state, by `(channel, state)`; what was sent is not counted."""
     found: dict[tuple[str, str], int] = {}

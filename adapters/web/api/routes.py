@@ -29,6 +29,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/threads": {"GET": threads.inbox, "POST": threads.create},
     "/api/threads/{thread_id}": {"GET": threads.show, "PATCH": threads.change, "DELETE": threads.delete},
     "/api/threads/{thread_id}/messages": {"POST": threads.add},
+    "/api/threads/{thread_id}/trace": {"GET": threads.trace},
     "/api/threads/{thread_id}/stop": {"POST": threads.stop},
     "/api/threads/{thread_id}/retry": {"POST": threads.retry},
     "/api/threads/{thread_id}/fork": {"POST": threads.fork},

@@ -21,6 +21,7 @@ from .parse import Written
 
 _VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
 _DEFAULT_PAGE = 50
+_TRACED_RUNS, _MAX_TRACED_RUNS = 20, 100
 _MAX_MESSAGES = 200
 _LONGEST_KEY = 255
 
@@ -114,6 +115,19 @@ async def show(call: Call) -> Response:
     if limit is None and (before or after):
         limit = _MAX_MESSAGES
     found = await call.doors.reports.thread(call.person, thread_id, limit=limit, before=before, after=after)
+    if found is None:
+        raise NotFound("There is no such thread.")
+    return answer(found)
+
+
+async def trace(call: Call) -> Response:
+    """`GET …/trace?runs=&before=`: its newest runs step by step, or those before a run."""
+    found = await call.doors.reports.trace(
+        call.person,
+        call.id("thread_id", "thread"),
+        limit=call.number("runs", _TRACED_RUNS, most=_MAX_TRACED_RUNS),
+        before=call.id_query("before"),
+    )
     if found is None:
         raise NotFound("There is no such thread.")
     return answer(found)

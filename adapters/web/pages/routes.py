@@ -20,7 +20,7 @@ from pizzabot.errors import Forbidden, Refused
 from ..body import FILES_BYTES
 from ..forms import Form
 from ..refusals import TooLarge, TooMany, TooSlow
-from . import actions, house, inbox, live, login, threads, triggers
+from . import actions, house, inbox, live, login, threads, traces, triggers
 from .html import bare, page, static
 from .visit import Visit, is_ours, read_form
 
@@ -42,6 +42,7 @@ TABLE: Mapping[str, Page] = {
     "/threads/{thread_id}": Page(threads.show),
     "/threads/{thread_id}/messages": Page(change=threads.add),
     "/threads/{thread_id}/messages/{message_id}": Page(threads.whole_message),
+    "/threads/{thread_id}/trace": Page(traces.show),
     "/threads/{thread_id}/stop": Page(change=threads.stop),
     "/threads/{thread_id}/retry": Page(change=threads.retry),
     "/threads/{thread_id}/title": Page(change=threads.rename),

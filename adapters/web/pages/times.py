@@ -38,13 +38,19 @@ class Times:
 
 
 def took(milliseconds: int | None) -> str:
-    """`85 ms`, `1.2 s`, `3 min`; nothing when it is not known."""
+    """`85 ms`, `1.2 s`, `3 min`, `5 h 20 min`, `2 d 3 h`; nothing when it is not known."""
     if milliseconds is None:
         return ""
     if milliseconds < 1000:
         return f"{milliseconds} ms"
     seconds = milliseconds / 1000
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    if seconds < 100 * _MINUTE:
+        return f"{seconds / _MINUTE:.0f} min"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)} h {int(seconds % _HOUR // _MINUTE)} min"
+    return f"{int(seconds // _DAY)} d {int(seconds % _DAY // _HOUR)} h"
 
 
 def size(count: int) -> str:

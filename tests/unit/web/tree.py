@@ -173,6 +173,8 @@ ALLOWED: Mapping[str, set[str]] = {
     "time": {"datetime"},
     "th": {"scope"},
     "td": {"colspan"},
+    "svg": {"viewbox", "preserveaspectratio"},
+    "rect": {"x", "y", "width", "height"},
 }
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
