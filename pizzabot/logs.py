@@ -1,7 +1,8 @@
 """What is written down about a server's life, and how do secrets stay out of it?
 
-JSON lines go to `logs/pizzabot.log`, which is rotated by size; plain lines go to stderr. Every secret is
-blotted out of the message, its arguments and tracebacks before either is written.
+JSON lines go to `logs/pizzabot.log`, which is rotated by size; plain lines, or the same JSON, go to stderr.
+Every secret is blotted out of message, arguments, fields and tracebacks before either is written. What is
+written `within` something, a run for example, says so in fields of its own.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 FILE_NAME = "pizzabot.log"
 BLOT = "***"
-_FILE_BYTES = 10_000_000
-_OLD_FILES = 5
+FILE_BYTES = 10_000_000
+OLD_FILES = 5
 _PRIVATE_FILE = 0o600
 
 # What looks like a credential is one, also when no setting names it.
@@ -48,6 +52,24 @@ _TALKATIVE = (
     "mail.log",  # aiosmtpd's own: every command with its addresses
 )
 
+# What every record has by itself; everything else in it is a field that somebody gave it.
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_FIELDS = "pizzabot_fields"
+_TAKEN = frozenset({"time", "level", "logger", "message", "error", "stack"})
+
+Format = Literal["text", "json"]
+_within: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def within(**fields: str) -> Iterator[None]:
+    """What is logged in this block, and in tasks that begin in it, carries these fields: `run`, `thread`…"""
+    token = _within.set({**_within.get(), **fields})
+    try:
+        yield
+    finally:
+        _within.reset(token)
+
 
 class Redaction(logging.Filter):
     """Blots secrets out of a record, in the form it is written in."""
@@ -67,6 +89,13 @@ class Redaction(logging.Filter):
             record.exc_text = self.redacted(record.exc_text)
         if record.stack_info:
             record.stack_info = self.redacted(record.stack_info)
+        given = {key: value for key, value in vars(record).items() if key not in _OWN and key != _FIELDS}
+        if given or not hasattr(record, _FIELDS):
+            for key in given:
+                delattr(record, key)
+            known: Mapping[str, str] = getattr(record, _FIELDS, _within.get())
+            fields = {**known, **given}
+            setattr(record, _FIELDS, {key: self.redacted(str(value)) for key, value in fields.items()})
         return True
 
     def redacted(self, text: str) -> str:
@@ -96,7 +125,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message and the error when there is one."""
+    """One JSON object a line: time, level, logger, message, fields, and the error when there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -109,6 +138,8 @@ class JsonLines(logging.Formatter):
             line["error"] = record.exc_text
         if record.stack_info:
             line["stack"] = record.stack_info
+        fields: Mapping[str, str] = getattr(record, _FIELDS, {})
+        line |= {f"{key}_" if key in _TAKEN else key: value for key, value in fields.items()}
         return json.dumps(line)
 
 
@@ -131,17 +162,27 @@ class _PrivateFile(RotatingFileHandler):
         return super()._open()
 
 
-def configure(folder: Path, level: str, secrets: Iterable[str]) -> None:
-    """Write logs from now on: JSON lines into `folder`, plain lines to stderr.
+def configure(
+    folder: Path,
+    level: str,
+    secrets: Iterable[str],
+    *,
+    console_format: Format = "text",
+    file_bytes: int = FILE_BYTES,
+    old_files: int = OLD_FILES,
+) -> None:
+    """Write logs from now on: JSON lines into `folder`, and to stderr plain lines or the same JSON.
+
+    A file that would grow beyond `file_bytes` is put aside; of those `old_files` are kept.
 
     Raises:
         OSError: the file cannot be opened.
     """
     redaction = Redaction(secrets)
-    file = _PrivateFile(folder / FILE_NAME, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
+    file = _PrivateFile(folder / FILE_NAME, maxBytes=file_bytes, backupCount=old_files, encoding="utf-8")
     file.setFormatter(JsonLines())
     console = logging.StreamHandler(sys.stderr)
-    console.setFormatter(PlainLines())
+    console.setFormatter(JsonLines() if console_format == "json" else PlainLines())
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)

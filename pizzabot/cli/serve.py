@@ -96,7 +96,14 @@ def _configured(home: Home, environ: Mapping[str, str]) -> Settings:
     from pizzabot.wiring import secrets_of
 
     settings = load_settings(home.path, environ)
-    logs.configure(home.logs, settings.log_level, secrets_of(settings, home, environ))
+    logs.configure(
+        home.logs,
+        settings.log_level,
+        secrets_of(settings, home, environ),
+        console_format=settings.log_format,
+        file_bytes=settings.log_file_bytes,
+        old_files=settings.log_old_files,
+    )
     # Model clients look for their keys in the process's own environment.
     os.environ.update({name: value for name, value in environ.items() if name not in os.environ})
     return settings

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
+from pizzabot import logs
 from pizzabot.agent import context, effects
 from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
@@ -191,7 +192,8 @@ class Engine:
             now = self._clock.now()
             run = await self._database.write(lambda c: runs.claim_again(c, run_id, attempt, now))
         if run is not None:
-            await self._attempt(run, fresh=fresh)
+            with logs.within(run=run.id, thread=run.thread_id):
+                await self._attempt(run, fresh=fresh)
 
     async def _attempt(self, run: Run, *, fresh: bool) -> None:
         # Known before the first wait: whoever stops or closes must find every attempt there is.

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from pizzabot import logs
 from pizzabot.agent import activity
 from pizzabot.approvals import store as actions
 from pizzabot.channel import Channel
@@ -111,6 +112,11 @@ class Delivery:
         self._due.set()
 
     async def _deliver(self, row: OutboxRow) -> None:
+        about = {"run": row.run_id} if row.run_id is not None else {}
+        with logs.within(thread=row.thread_id, channel=row.channel, item=row.id, **about):
+            await self._try(row)
+
+    async def _try(self, row: OutboxRow) -> None:
         try:
             item = await self._database.read(lambda c: self._item(c, row))
             if item is None:

@@ -10,6 +10,7 @@ _EXAMPLE = """\
 # provider:model. Providers: openai anthropic google_genai bedrock_converse ollama openrouter demo
 # model = "openai:gpt-5-mini"
 # log_level = "info"                    # debug | info | warning | error
+# log_format = "text"                   # text | json: what is written to the terminal
 
 # How a provider is reached. Needs to stand here only when it is not the provider's own address.
 # [models.openai]

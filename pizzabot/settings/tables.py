@@ -323,6 +323,9 @@ class Settings(Table):
 
     model: ModelName = "openai:gpt-5-mini"
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+    log_format: Literal["text", "json"] = "text"
+    log_file_bytes: Annotated[Positive, Field(ge=10_000)] = 10_000_000
+    log_old_files: Annotated[Count, Field(ge=1, le=1000)] = 5
     models: Mapping[str, ProviderTable] = Field(default_factory=dict)
     prices: Mapping[ModelName, PriceTable] = Field(default_factory=dict)
     people: tuple[PersonTable, ...] = (PersonTable(name="Owner", role="owner"),)

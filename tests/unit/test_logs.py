@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import stat
@@ -125,15 +126,12 @@ def test_the_console_shows_one_line_of_an_error(tmp_path: Path, capsys: pytest.C
     assert line.endswith("error: it failed (RuntimeError: the reason)")
 
 
-def test_the_file_is_private_and_turns_over(
-    tmp_path: Path, root: logging.Logger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "_FILE_BYTES", 500)
-    logs.configure(tmp_path, "info", [])
+def test_the_file_is_private_and_turns_over(tmp_path: Path, root: logging.Logger) -> None:
+    logs.configure(tmp_path, "info", [], file_bytes=500, old_files=3)
     for number in range(40):
         logging.getLogger("pizzabot.test").info("line %d", number)
     files = sorted(tmp_path.iterdir())
-    assert len(files) == 6
+    assert len(files) == 4
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
@@ -155,3 +153,49 @@ def test_dbos_writes_through_the_redaction_too(tmp_path: Path) -> None:
 
 def test_without_secrets_nothing_is_changed() -> None:
     assert logs.Redaction([""]).redacted("a text") == "a text"
+
+
+def test_what_is_logged_within_a_run_says_which(tmp_path: Path) -> None:
+    folder, log = configured(tmp_path), logging.getLogger("pizzabot.test")
+    with logs.within(thread="t1"), logs.within(run="r1"):
+        log.info("inside")
+    log.info("outside")
+    inside, outside = lines(folder)
+    assert (inside["thread"], inside["run"]) == ("t1", "r1")
+    assert "run" not in outside
+
+
+async def test_a_task_carries_the_fields_of_where_it_began(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
+
+    async def work(name: str) -> None:
+        with logs.within(run=name):
+            both.release()
+            await asyncio.wait_for(ready.wait(), 10)
+            logging.getLogger("pizzabot.test").info("at work")
+
+    both, ready = asyncio.Semaphore(0), asyncio.Event()
+    tasks = [asyncio.create_task(work(name)) for name in ("r1", "r2")]
+    for _ in tasks:
+        await both.acquire()
+    ready.set()
+    await asyncio.gather(*tasks)
+    assert sorted(line["run"] for line in lines(folder)) == ["r1", "r2"]
+
+
+def test_a_secret_in_a_field_is_blotted_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = configured(tmp_path)
+    with logs.within(channel="Bearer abcdef0123456789"):
+        logging.getLogger("pizzabot.test").info("x", extra={"header": SECRET, "time": "hunter22"})
+    assert_clean(folder, capsys, SECRET, "hunter22", "abcdef0123456789")
+    (line,) = lines(folder)
+    assert (line["channel"], line["header"], line["time_"]) == ("Bearer ***", "***", "***")
+    assert line["time"].endswith("+00:00")
+
+
+def test_the_terminal_can_be_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(tmp_path, "info", [SECRET], console_format="json")
+    with logs.within(run="r1"):
+        logging.getLogger("pizzabot.test").info("at %s", SECRET)
+    assert json.loads(capsys.readouterr().err) == lines(tmp_path)[0]
+    assert lines(tmp_path)[0]["run"] == "r1"
