@@ -5,18 +5,19 @@ Times are ISO 8601 with offset, UTC. Nothing here changes a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy as sa
 
-from pizzabot import __version__, audit, traces
+from pizzabot import __version__, audit, audit_file, traces
 from pizzabot.agent import activity
 from pizzabot.agent.models import label
 from pizzabot.approvals import decide
 from pizzabot.approvals import store as actions
+from pizzabot.audit import Anchor
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _Rows = Sequence[Mapping[str, Any]]
 _PENDING_SHOWN, _PENDING_OF_THREAD = 500, 5
+_LINES_AT_ONCE = 1000
 _STEPS_SHOWN = 200  # of one run, on a page of a thread
 
 
@@ -283,10 +285,20 @@ class Reports:
         period, today = await self._database.read(read)
         return {"days": days, "since": iso(since), "rows": own(period), "today": own(today)}
 
-    async def audit(self, person: Person, *, limit: int, before: int | None) -> list[dict[str, Any]]:
+    async def audit(
+        self,
+        person: Person,
+        *,
+        limit: int,
+        before: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[dict[str, Any]]:
         """Lines of the audit, newest first; for owners."""
         administer(person)
-        lines = await self._database.read(lambda c: audit.page(c, limit=limit, before=before))
+        lines = await self._database.read(
+            lambda c: audit.page(c, limit=limit, before=before, since=since, until=until)
+        )
         return [
             {
                 "seq": line.seq,
@@ -309,7 +321,39 @@ class Reports:
             "lines": result.lines,
             "head": result.head,
             "broken_at": result.broken_at,
+            "pruned": result.pruned,
         }
+
+    async def audit_export(
+        self, person: Person, *, since: datetime | None = None, until: datetime | None = None
+    ) -> AsyncIterator[str]:
+        """The audit of a time as the lines of a file that can be verified without us; for owners."""
+        administer(person)
+        found = await self._database.read(lambda c: (audit.span(c, since, until), audit.anchor(c)))
+        return self._exported(*found, since, until)
+
+    async def _exported(
+        self,
+        span: tuple[int, int, Anchor] | None,
+        anchor: Anchor,
+        since: datetime | None,
+        until: datetime | None,
+    ) -> AsyncIterator[str]:
+        begin = span[2] if span is not None else anchor
+        yield audit_file.head(begin, since, until, self._clock.now())
+        seq, last, lines = begin.seq, begin.hash, 0
+        upto = span[1] if span is not None else 0
+        while seq < upto:
+            after = seq
+            some = await self._database.read(
+                lambda c, after=after: audit.links(c, after=after, upto=upto, limit=_LINES_AT_ONCE)  # type: ignore[misc]
+            )
+            if not some or some[0].previous_hash != last:
+                return  # pruned meanwhile: without its end the file says that it is not whole
+            for link in some:
+                yield audit_file.line(link)
+            seq, last, lines = some[-1].seq, some[-1].hash, lines + len(some)
+        yield audit_file.foot(lines, seq, last)
 
 
 def _runs_shown(connection: sa.Connection, thread_id: str, shown: threads.Window) -> set[str]:

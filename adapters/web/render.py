@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from pizzabot.doors import StoredFile
 from pizzabot.errors import Refused
@@ -74,3 +74,9 @@ def stored_file(file: StoredFile) -> Response:
         "Content-Security-Policy": "default-src 'none'; sandbox",
     }
     return FileResponse(file.path, headers=headers, media_type=file.media_type)
+
+
+def audit_file(lines: AsyncIterator[str]) -> Response:
+    """The audit as a file to be stored, sent while it is read."""
+    headers = {"Content-Disposition": content_disposition("pizzabot-audit.jsonl")}
+    return StreamingResponse(lines, headers=headers, media_type="application/x-ndjson")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, BinaryIO
 from zoneinfo import ZoneInfo
 
 from pizzabot.cli.failures import Failed, NotRunning, program
@@ -95,6 +95,22 @@ class Api:
             why = visible(str(error)) or type(error).__name__
             raise NoAnswer(f"the server did not answer: {why}") from error
         return _answer(response)
+
+    def save(self, path: str, file: BinaryIO, **query: Any) -> None:
+        """The bytes of a page into a file, as they come."""
+        wanted = {name: _sendable(value) for name, value in query.items() if value is not None}
+        try:
+            with self.http.stream("GET", path, params=wanted) as response:
+                if not response.is_success:
+                    response.read()
+                    _answer(response)
+                for part in response.iter_bytes():
+                    file.write(part)
+        except httpx.ConnectError as error:
+            raise NotRunning(self.server.home.path) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            why = visible(str(error)) or type(error).__name__
+            raise NoAnswer(f"the server's answer broke off: {why}") from error
 
     @cached_property
     def zone(self) -> ZoneInfo:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -125,16 +128,40 @@ def audit(
     verify: Annotated[
         bool, typer.Option("--verify", help="Walk the hash chain; exit 1 when it is broken.")
     ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="With --verify: this exported file; needs no server."),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", metavar="FILE", help="Write it into a new file, as JSON lines.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From this date or time on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Before this date or time.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many lines at most.")] = 50,
     json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Show what happened, the newest last, or verify that nothing of it was changed."""
+    if (file is not None and not verify) or (verify and (export or since or until)):
+        raise typer.BadParameter(
+            "--file goes with --verify, which takes neither --export nor --since nor --until"
+        )
+    if file is not None:
+        _tell_verified(_verified_file(file), json)
+        return
     with connected(home) as api:
         if verify:
-            _verify(api, json)
+            _tell_verified(api.get("/api/audit/verify"), json)
             return
-        found = api.get("/api/audit", limit=limit)
+        span = {"since": moment(since, api, "--since"), "until": moment(until, api, "--until")}
+        if export is not None:
+            _export(api, export, span, json)
+            return
+        found = api.get("/api/audit", limit=limit, **span)
         if json:
             print_json(found)
             return
@@ -152,14 +179,58 @@ def audit(
         print_table(("NO", "AT", "WHO", "VIA", "WHAT", "ABOUT"), rows, wide=5)
 
 
+def moment(text: str | None, api: Api, option: str) -> str | None:
+    """A time of the command line as the API takes it; without an offset it is one of the person's zone."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f'{option}: write a date or a time, "2026-03-02" or "2026-03-02T09:00"'
+        ) from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=api.zone)).isoformat()
+
+
+def _export(api: Api, path: Path, span: Mapping[str, Any], json: bool) -> None:
+    """Into a file that is not there yet, and away again when it did not become whole."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileExistsError:
+        raise Failed(f"{visible(str(path))} exists already; an export never overwrites anything") from None
+    try:
+        with open(descriptor, "wb") as file:
+            api.save("/api/audit/export", file, **span)
+        found = _verified_file(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    if not json:
+        print(f"Wrote {visible(str(path))}.")
+    _tell_verified(found, json)
+
+
+def _verified_file(path: Path) -> dict[str, Any]:
+    from pizzabot import audit_file
+
+    with path.open(encoding="utf-8", errors="replace") as file:
+        found = audit_file.verify(file)
+    return {
+        "ok": found.broken_at is None,
+        "lines": found.lines,
+        "head": found.head,
+        "broken_at": found.broken_at,
+    }
+
+
 def _about(line: Mapping[str, Any]) -> str:
     data = line.get("data") or {}
     told = [f"{key}={data[key]}" for key in ("tool", "decision", "why", "reason") if data.get(key)]
     return " ".join([str(line["subject"]), *told])
 
 
-def _verify(api: Api, json: bool) -> None:
-    found = api.get("/api/audit/verify")
+def _tell_verified(found: Mapping[str, Any], json: bool) -> None:
     if json:
         print_json(found)
     if not found["ok"]:
@@ -167,7 +238,9 @@ def _verify(api: Api, json: bool) -> None:
             f"the audit was changed: line {found['broken_at']} does not follow from the one before it"
         )
     if not json:
-        print(f"The audit is whole: {count(int(found['lines']), 'line')}, head {visible(str(found['head']))}")
+        pruned = f", {found['pruned']:,} older ones were pruned" if found.get("pruned") else ""
+        lines, head = count(int(found["lines"]), "line"), visible(str(found["head"]))
+        print(f"The audit is whole: {lines}{pruned}, head {head}")
 
 
 def skills_list(json: JsonOption = False, home: HomeOption = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from pizzabot import audit
 from pizzabot.audit import GENESIS, canonical_json, line_hash
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import audit as lines
+from pizzabot.database.schema import audit_anchors
 from tests.fakes.clock import FakeClock
 
 AT = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -168,3 +170,83 @@ def test_fields_cannot_flow_into_each_other() -> None:
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"x": float("nan")})
+
+
+async def _prune(database: Database, clock: FakeClock, kept: timedelta, limit: int = 100) -> int:
+    now = clock.now()
+    return await database.write(lambda c: audit.prune(c, now - kept, now, limit=limit))
+
+
+async def test_a_pruned_log_is_whole_from_its_anchor_on(database: Database, clock: FakeClock) -> None:
+    await _write(database, clock, 6)
+    before = await database.read(audit.verify)
+    assert await _prune(database, clock, timedelta(seconds=2.5)) == 3
+    whole = await database.read(audit.verify)
+    assert (whole.lines, whole.broken_at, whole.pruned) == (4, None, 3)  # three, and what says so
+    await _write(database, clock, 2)
+    assert await _prune(database, clock, timedelta(seconds=0.5), limit=2) == 2
+    whole = await database.read(audit.verify)
+    assert (whole.broken_at, whole.pruned) == (None, 5)
+    assert whole.head != before.head
+
+
+async def test_a_log_that_is_pruned_to_the_end_keeps_the_line_that_says_so(
+    database: Database, clock: FakeClock
+) -> None:
+    await _write(database, clock, 3)
+    clock.advance(seconds=100)
+    assert await _prune(database, clock, timedelta(seconds=1)) == 3
+    assert await _prune(database, clock, timedelta(seconds=1)) == 0
+    whole = await database.read(audit.verify)
+    assert (whole.lines, whole.broken_at, whole.pruned) == (1, None, 3)
+    (line,) = await database.read(lambda c: audit.page(c, limit=9))
+    assert (line.event, line.via, line.data["lines"]) == ("audit.pruned", "retention", 3)
+
+
+async def test_what_would_be_pruned_is_what_is_pruned(database: Database, clock: FakeClock) -> None:
+    await _write(database, clock, 6)
+    before = clock.now() - timedelta(seconds=2.5)
+    lines, size = await database.read(lambda c: audit.prunable(c, before))
+    assert lines == 3
+    assert size > 3 * 150
+    assert await _prune(database, clock, timedelta(seconds=2.5)) == lines
+    assert await database.read(lambda c: audit.prunable(c, before)) == (0, 0)
+
+
+async def test_lines_removed_from_the_beginning_without_a_trace_are_found(
+    database: Database, clock: FakeClock
+) -> None:
+    seqs = await _write(database, clock, 6)
+    await _prune(database, clock, timedelta(seconds=3.5))
+    await database.write(lambda c: c.execute(sa.delete(lines).where(lines.c.seq == seqs[2])))
+    assert (await database.read(audit.verify)).broken_at == seqs[3]
+
+
+async def test_an_anchor_that_no_line_attests_is_found(database: Database, clock: FakeClock) -> None:
+    seqs = await _write(database, clock, 6)
+
+    def forge(connection: sa.Connection) -> None:
+        last = connection.execute(sa.select(lines.c.hash).where(lines.c.seq == seqs[2])).scalar_one()
+        connection.execute(sa.delete(lines).where(lines.c.seq <= seqs[2]))
+        connection.execute(sa.insert(audit_anchors).values(seq=seqs[2], hash=last, lines=3, at=AT))
+
+    await database.write(forge)
+    assert (await database.read(audit.verify)).broken_at == seqs[3]
+
+
+@pytest.mark.parametrize("change", [{"seq": 1}, {"hash": GENESIS}, {"lines": 2}], ids=str)
+async def test_a_changed_anchor_is_found(
+    database: Database, clock: FakeClock, change: dict[str, object]
+) -> None:
+    await _write(database, clock, 6)
+    await _prune(database, clock, timedelta(seconds=2.5))
+    await database.write(lambda c: c.execute(sa.update(audit_anchors).values(**change)))
+    assert (await database.read(audit.verify)).broken_at is not None
+
+
+async def test_pages_can_be_of_a_time(database: Database, clock: FakeClock) -> None:
+    start = clock.now()
+    await _write(database, clock, 5)
+    span: dict[str, Any] = {"since": start + timedelta(seconds=2), "until": start + timedelta(seconds=4)}
+    found = await database.read(lambda c: audit.page(c, limit=9, **span))
+    assert [line.subject for line in found] == ["t2", "t1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from starlette.requests import Request
 
@@ -49,6 +50,24 @@ class Call:
         if number is None:
             raise Invalid(f'"{name}" is not a number from 1 to {most}.', code="invalid_query")
         return min(number, most)
+
+    def moment(self, name: str) -> datetime | None:
+        """An optional time of the query: ISO 8601 with offset, or a date, which begins at midnight UTC."""
+        text = self.request.query_params.get(name)
+        if text is None:
+            return None
+        try:
+            found = datetime.fromisoformat(text)
+            if found.tzinfo is None and len(text) == len("2026-03-02"):
+                found = found.replace(tzinfo=UTC)
+            if found.tzinfo is not None and found.year >= 1970:
+                return found.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+        raise Invalid(
+            f'"{name}" is not a time; write a date, 2026-03-02, or a time with offset, 2026-03-02T09:00:00Z.',
+            code="invalid_query",
+        )
 
     async def json(self, *, limit_bytes: int = body.JSON_BYTES, empty: Json = None) -> Json:
         """The body as JSON; with `empty`, a body that is not there means that.

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from pizzabot import __version__
 
-from ..render import answer
+from ..render import answer, audit_file
 from . import parse
 from .call import Call
 
@@ -77,16 +77,23 @@ async def usage(call: Call) -> Response:
 
 
 async def audit(call: Call) -> Response:
-    """`GET /api/audit?limit=&before=`, newest first; for owners."""
+    """`GET /api/audit?limit=&before=&since=&until=`, newest first; for owners."""
     limit = call.number("limit", 100, most=_MAX_AUDIT_LINES)
     before = call.number("before", 0, most=2**62) or None
-    lines = await call.doors.reports.audit(call.person, limit=limit, before=before)
+    since, until = call.moment("since"), call.moment("until")
+    lines = await call.doors.reports.audit(call.person, limit=limit, before=before, since=since, until=until)
     return answer({"lines": lines, "next_before": lines[-1]["seq"] if len(lines) == limit else None})
 
 
 async def verify_audit(call: Call) -> Response:
     """`GET /api/audit/verify`: walks the chain; for owners."""
     return answer(await call.doors.reports.verify_audit(call.person))
+
+
+async def export_audit(call: Call) -> Response:
+    """`GET /api/audit/export?since=&until=`: JSON lines that can be verified elsewhere; for owners."""
+    since, until = call.moment("since"), call.moment("until")
+    return audit_file(await call.doors.reports.audit_export(call.person, since=since, until=until))
 
 
 async def stop_everything(call: Call) -> Response:

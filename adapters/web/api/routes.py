@@ -54,6 +54,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/usage": {"GET": house.usage},
     "/api/audit": {"GET": house.audit},
     "/api/audit/verify": {"GET": house.verify_audit},
+    "/api/audit/export": {"GET": house.export_audit},
     "/api/stop": {"POST": house.stop_everything},
     "/api/resume": {"POST": house.resume_everything},
     "/api/events": {"GET": events.events},

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from pizzabot.errors import Invalid
 
 from ..forms import Form
+from ..render import audit_file
 from .html import page, see_other
 from .visit import VIA, Visit, local_path
 
@@ -63,6 +64,11 @@ async def audit(visit: Visit) -> Response:
         verified = await visit.doors.reports.verify_audit(visit.person)
     older = f"/audit?before={lines[-1]['seq']}" if len(lines) == _LINES else None
     return await page(visit, "audit", lines=lines, older=older, verified=verified, before=before)
+
+
+async def export_audit(visit: Visit) -> Response:
+    """`GET /audit/export`: the whole audit as a file."""
+    return audit_file(await visit.doors.reports.audit_export(visit.person))
 
 
 async def status(visit: Visit) -> Response:

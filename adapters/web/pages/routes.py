@@ -60,6 +60,7 @@ TABLE: Mapping[str, Page] = {
     "/memory": Page(house.memory),
     "/usage": Page(house.usage),
     "/audit": Page(house.audit),
+    "/audit/export": Page(house.export_audit),
     "/status": Page(house.status),
     "/stop": Page(change=house.stop_everything),
     "/resume": Page(change=house.resume_everything),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pizzabot import __version__
+from pizzabot import __version__, audit_file
 from tests.fakes.runtime import Served, client
+from tests.unit.web.browser import at_home
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -120,3 +121,25 @@ async def test_an_owner_switches_a_skill_off_and_on_and_nobody_else_may(served: 
     assert on.json()["state"] in ("ready", "loading")
     assert (await served.http.patch("/api/skills/nobody", json={"enabled": True})).status_code == 404
     assert (await served.http.patch(path, json={"enabled": "yes"})).status_code == 422
+
+
+async def test_an_owner_takes_the_audit_away_as_a_file_that_can_be_verified(served: Served) -> None:
+    response = await served.http.get("/api/audit/export")
+    assert response.headers["content-disposition"] == 'attachment; filename="pizzabot-audit.jsonl"'
+    found = audit_file.verify(response.text.splitlines())
+    assert found.broken_at is None
+    assert found.lines > 0
+    cay = await served.as_person("Cay")
+    assert (await cay.get("/api/audit/export")).status_code == 403
+    async with at_home(served, "Ada") as browser:
+        page = await browser.get("/audit/export")
+        assert audit_file.verify(page.text.splitlines()).broken_at is None
+
+
+async def test_the_audit_of_a_time_takes_dates_and_times_with_an_offset(served: Served) -> None:
+    later = (await served.http.get("/api/audit", params={"since": "2999-01-01"})).json()
+    assert later == {"lines": [], "next_before": None}
+    earlier = (await served.http.get("/api/audit", params={"until": "2999-01-01T00:00:00+02:00"})).json()
+    assert earlier["lines"]
+    for wrong in ("yesterday", "2026-03-02T09:00", "0001-01-01T00:00:00+14:00"):
+        assert (await served.http.get("/api/audit", params={"since": wrong})).status_code == 422
