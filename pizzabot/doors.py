@@ -20,6 +20,7 @@ from pizzabot.approvals import decide as approvals
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_now
 from pizzabot.engine import control, switches
+from pizzabot.engine.retention import KINDS
 from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
 from pizzabot.events import Events
 from pizzabot.home import Home
@@ -41,6 +42,7 @@ from pizzabot.people import People, Person, administer, may_write
 
 if TYPE_CHECKING:
     from pizzabot.engine.engine import Engine
+    from pizzabot.engine.retention import Retention
     from pizzabot.metrics import Metrics
     from pizzabot.outbox.delivery import Delivery
     from pizzabot.reports import Reports
@@ -110,6 +112,7 @@ class Doors:
         reports: Reports,
         triggers: Triggers,
         metrics: Metrics,
+        retention: Retention,
         sessions: Sessions,
         routes: Callable[[], Sequence[Any]],
         url: Callable[[], str],
@@ -117,7 +120,7 @@ class Doors:
         self.settings, self.people, self.tokens, self.reports = settings, people, tokens, reports
         self.triggers = triggers
         self.sessions, self.events, self.routes, self.clock = sessions, events, routes, clock
-        self.url, self.metrics = url, metrics
+        self.url, self.metrics, self._retention = url, metrics, retention
         self._home, self._database = home, database
         self._engine, self._delivery = engine, delivery
         self._checkpoints, self._servers, self._skills = checkpoints, servers, skills
@@ -432,6 +435,32 @@ class Doors:
         self._engine.wake()
         self.events.publish(Event("run", thread_id, {"state": "queued"}))
         return run_id
+
+    async def old(self, person: Person) -> dict[str, Any]:
+        """What `[retention]` would remove now; for owners.
+
+        `{"kinds": [{"kind", "age_seconds", "count", "bytes"}]}`, an age of None for what is kept.
+        """
+        administer(person)
+        amounts = await self._retention.amounts(self.clock.now())
+        ages = self._retention.ages
+        return {
+            "kinds": [
+                {
+                    "kind": kind,
+                    "age_seconds": int(age.total_seconds()) if (age := getattr(ages, kind)) else None,
+                    "count": amounts[kind].count if kind in amounts else 0,
+                    "bytes": amounts[kind].bytes if kind in amounts else 0,
+                }
+                for kind in KINDS
+            ]
+        }
+
+    async def remove_old(self, person: Person) -> dict[str, Any]:
+        """Remove some of it now: `{"removed": {kind: count}, "finished": bool}`; for owners."""
+        administer(person)
+        removed, finished = await self._retention.work(self.clock.now())
+        return {"removed": removed, "finished": finished}
 
     async def reconnect(self, server: str, person: Person) -> None:
         """Connect to an MCP server anew."""

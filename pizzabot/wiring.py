@@ -28,6 +28,7 @@ from pizzabot.doors import Doors
 from pizzabot.engine import sweep, switches
 from pizzabot.engine.clockwork import Clockwork, Tick
 from pizzabot.engine.engine import Engine, EngineSettings
+from pizzabot.engine.retention import Ages, Retention
 from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.errors import ConfigError, Invalid
 from pizzabot.events import Events
@@ -264,6 +265,14 @@ async def open_runtime(
             servers=house.servers,
             token=scraper.get_secret_value() if scraper is not None else None,
         )
+        retention = Retention(
+            database=database,
+            ages=Ages(**dict(settings.retention)),
+            folder=home.attachments,
+            saved=heavy.checkpoints,
+            still=engine.still,
+            publish=events.publish,
+        )
         doors = Doors(
             settings=settings,
             home=home,
@@ -280,11 +289,13 @@ async def open_runtime(
             reports=reports,
             triggers=triggers,
             metrics=metrics,
+            retention=retention,
             sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
             url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
         )
         channels.update(load_channels(doors))
+        every.append(retention)
         for channel in channels.values():
             await channel.start()
             stack.push_async_callback(channel.stop)

@@ -13,7 +13,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from pizzabot.agent.group_commit import GroupCommit
+from pizzabot.database.connection import give_back
 from pizzabot.errors import Conflict, NotFound
 
 T = TypeVar("T")
@@ -171,6 +172,29 @@ class GroupCommitSaver(AsyncSqliteSaver):
         query = "SELECT DISTINCT thread_id FROM checkpoints"
         return await self._read(lambda saver: [row[0] for row in saver.conn.execute(query)])
 
+    async def bytes_of(self, thread_ids: Sequence[str]) -> int:
+        """About how many bytes the states of these threads take."""
+        await self.setup()
+        sums = (
+            "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints WHERE thread_id = ?",
+            "SELECT sum(length(value)) FROM writes WHERE thread_id = ?",
+        )
+
+        def measure(saver: SqliteSaver) -> int:
+            return sum(
+                int(saver.conn.execute(query, (str(thread_id),)).fetchone()[0] or 0)
+                for thread_id in thread_ids
+                for query in sums
+            )
+
+        return await self._read(measure)
+
+    async def give_back(self, pages: int) -> int:
+        """Give so many unused pages of the file back to the disk; how many were."""
+        await self.setup()
+        given: int = await self._writer.write(lambda db: give_back(db, pages))
+        return given
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         await self.setup()
         return await self._read(lambda saver: saver.get_tuple(config))
@@ -232,3 +256,8 @@ def _make_private(path: Path) -> None:
     # SQLite gives its -wal and -shm files the mode of the database.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     path.chmod(0o600)
+    if path.stat().st_size == 0:
+        # Only a file without tables can still be told to give back what is deleted.
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            db.execute("VACUUM")

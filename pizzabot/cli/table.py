@@ -67,6 +67,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("status", "house:status", "Show how the server and everything it talks to is."),
             Command("usage", "house:usage", "Show tokens and dollars for each person and model."),
             Command("audit", "house:audit", "Show what happened, or verify that nothing was changed."),
+            Command("retention", "retention:retention", "Remove what is old enough, or count it."),
+            Command("compact", "retention:compact", "Give the disk back that deleted data took."),
             Command("skills list", "house:skills_list", "List the skills, ready or why not."),
             Command("skills show", "house:skills_show", "Show one skill."),
             Command("skills enable", "house:skills_enable", "Switch a skill on."),

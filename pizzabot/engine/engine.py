@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,6 +89,8 @@ class Engine:
         self.endings = Endings(clock, people, channels, settings.model, settings.allowance.to_json())
         self._publish, self._delivered, self._files = publish, delivered, files
         self._wake = asyncio.Event()
+        self._still: set[str] = set()  # threads of which nothing may start just now
+        self._claiming = asyncio.Lock()
         self._claimed: dict[tuple[str, int], Run] = {}  # by run and attempt: an older attempt may come back
         self._contexts: dict[str, RunContext] = {}  # by thread
         self._titles: set[asyncio.Task[None]] = set()
@@ -126,6 +128,18 @@ class Engine:
         """The running attempt of a thread in this process."""
         return self._contexts.get(thread_id)
 
+    @asynccontextmanager
+    async def still(self, thread_id: str) -> AsyncIterator[bool]:
+        """Start nothing of a thread in this block; False when something of it is at work already."""
+        async with self._claiming:
+            self._still.add(thread_id)
+        try:
+            at_work = any(run.thread_id == thread_id for run in self._claimed.values())
+            yield thread_id not in self._contexts and not at_work
+        finally:
+            self._still.discard(thread_id)
+            self._wake.set()
+
     async def break_off(self, thread_ids: Sequence[str]) -> None:
         """End what these threads' stopped runs have in flight; returns when nothing of them is at work."""
         stopped = [self._contexts[i] for i in thread_ids if i in self._contexts]
@@ -157,10 +171,14 @@ class Engine:
                     await self._wake.wait()
 
     async def _claim(self) -> None:
+        async with self._claiming:
+            await self._claim_free()
+
+    async def _claim_free(self) -> None:
         free = self._settings.parallel_runs - len(self._contexts) - len(self._claimed)
         if free <= 0:
             return
-        now, busy = self._clock.now(), list(self._contexts)
+        now, busy = self._clock.now(), [*self._contexts, *self._still]
         claimed = await self._database.write(lambda c: runs.claim(c, free, now, busy=busy))
         self._claimed |= {(run.id, run.attempt): run for run in claimed}
         for number, run in enumerate(claimed):

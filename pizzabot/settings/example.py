@@ -101,6 +101,14 @@ _EXAMPLE = """\
 # [database]
 # url = ""                              # "" is SQLite in this folder; or postgresql://user:password@host/name
 
+# [retention]                           # "1d" or more, or "never"
+# messages = "never"
+# checkpoints = "never"
+# attachments = "never"
+# outbox = "90d"
+# activity = "90d"
+# audit = "never"
+
 # [telemetry]
 # metrics_token = "${METRICS_TOKEN}"    # reads GET /metrics and nothing else
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pizzabot.people import Notify, People, Person, Role
 from pizzabot.settings.values import (
+    Age,
     Count,
     DatabaseUrl,
     Dollars,
@@ -283,6 +284,17 @@ class DatabaseTable(Table):
     url: DatabaseUrl = Field(default="", repr=False)
 
 
+class RetentionTable(Table):
+    """`[retention]`: how old what gets before it is removed; "never" keeps it."""
+
+    messages: Age = None
+    checkpoints: Age = None
+    attachments: Age = None
+    outbox: Age = Field(default="90d", validate_default=True)
+    activity: Age = Field(default="90d", validate_default=True)
+    audit: Age = None
+
+
 class TelemetryTable(Table):
     """`[telemetry]`: what other programs may read of this server, and where its traces go."""
 
@@ -335,6 +347,7 @@ class Settings(Table):
     approvals: ApprovalsTable = ApprovalsTable()
     limits: LimitsTable = LimitsTable()
     database: DatabaseTable = DatabaseTable()
+    retention: RetentionTable = RetentionTable()
     telemetry: TelemetryTable = TelemetryTable()
     triggers: tuple[TriggerTable, ...] = ()
 

@@ -158,12 +158,19 @@ def _not_bool(value: Any) -> Any:
     return value
 
 
+def _age(value: timedelta | None) -> timedelta | None:
+    if value is not None and value < timedelta(days=1):
+        raise ValueError('is less than a day; write "1d" or more, or "never"')
+    return value
+
+
 def _duration_text(value: object) -> str:
     parse_duration(value)
     return str(value)
 
 
 Duration = Annotated[timedelta | None, BeforeValidator(parse_duration)]
+Age = Annotated[timedelta | None, BeforeValidator(parse_duration), AfterValidator(_age)]
 DurationText = Annotated[str, BeforeValidator(_duration_text)]
 ModelName = Annotated[str, AfterValidator(_model)]
 Zone = Annotated[str, AfterValidator(_zone)]

@@ -96,6 +96,17 @@ async def export_audit(call: Call) -> Response:
     return audit_file(await call.doors.reports.audit_export(call.person, since=since, until=until))
 
 
+async def old(call: Call) -> Response:
+    """`GET /api/retention`: what would be removed now; for owners."""
+    return answer(await call.doors.old(call.person))
+
+
+async def remove_old(call: Call) -> Response:
+    """`POST /api/retention`: removes some of it; again until `finished`. For owners."""
+    parse.nothing(await call.json(empty={}))
+    return answer(await call.doors.remove_old(call.person))
+
+
 async def stop_everything(call: Call) -> Response:
     """`POST /api/stop`."""
     parse.nothing(await call.json(empty={}))

@@ -55,6 +55,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/audit": {"GET": house.audit},
     "/api/audit/verify": {"GET": house.verify_audit},
     "/api/audit/export": {"GET": house.export_audit},
+    "/api/retention": {"GET": house.old, "POST": house.remove_old},
     "/api/stop": {"POST": house.stop_everything},
     "/api/resume": {"POST": house.resume_everything},
     "/api/events": {"GET": events.events},

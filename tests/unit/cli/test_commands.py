@@ -49,6 +49,7 @@ NEED_A_SERVER = [
     ["status"],
     ["usage"],
     ["audit"],
+    ["retention"],
     ["skills", "list"],
     ["skills", "show", "x"],
     ["mcp", "list"],
