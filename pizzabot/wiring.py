@@ -46,6 +46,7 @@ from pizzabot.skills.live import LiveSkills
 from pizzabot.tokens import Tokens
 from pizzabot.tools.catalogue import ToolCatalogue
 from pizzabot.tools.config import read_servers
+from pizzabot.tracing import OFF, Tracer
 from pizzabot.triggers import tool
 from pizzabot.triggers.firing import Work
 from pizzabot.triggers.ticker import Ticker
@@ -173,11 +174,18 @@ class _House:
 
 @asynccontextmanager
 async def open_runtime(
-    home: Home, settings: Settings, environ: Mapping[str, str], *, clock: Clock | None = None
+    home: Home,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    clock: Clock | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Runtime]:
     """A running server on a locked home; everything is closed again at the end, in reverse order."""
     clock, started = clock or SystemClock(), time.time()
     async with AsyncExitStack() as stack:
+        tracer = tracer or tracer_of(settings)
+        stack.push_async_callback(asyncio.to_thread, tracer.close)
         await asyncio.to_thread(migrate, settings.database.url, home.app_database)
         database = open_database(settings.database.url, home.app_database)
         stack.callback(database.close)
@@ -199,7 +207,7 @@ async def open_runtime(
         heavy = _Heavy(load)
         stack.push_async_callback(heavy.close)
         channels: dict[str, Channel] = {}
-        delivery = Delivery(database, clock, channels)
+        delivery = Delivery(database, clock, channels, tracer)
         every: list[Tick] = []
         clockwork = Clockwork(every, clock)
 
@@ -212,7 +220,9 @@ async def open_runtime(
             database=database,
             clock=clock,
             people=people,
-            settings=_engine_settings(settings, people, Redaction(secrets_of(settings, home, environ))),
+            settings=_engine_settings(
+                settings, people, Redaction(secrets_of(settings, home, environ)), tracer
+            ),
             workflows=DbosWorkflows(home.workflows),
             agent=heavy.agent,
             channels=channels,
@@ -342,7 +352,31 @@ def load_channels(doors: Doors) -> dict[str, Channel]:
     return made
 
 
-def _engine_settings(settings: Settings, people: People, redaction: Redaction) -> EngineSettings:
+def tracer_of(settings: Settings) -> Tracer:
+    """What `[telemetry]` asks for; without an endpoint nothing of OpenTelemetry is even imported.
+
+    Raises:
+        ConfigError: the extra `otel` is not installed.
+    """
+    table = settings.telemetry
+    if table.otlp_endpoint is None:
+        return OFF
+    try:
+        from pizzabot.otel import otlp_tracer
+
+        headers = {name: value.get_secret_value() for name, value in table.otlp_headers.items()}
+        return otlp_tracer(table.otlp_endpoint, headers, table.service_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "pizzabot.toml",
+            "OpenTelemetry needs its packages; pip install 'pizzabot[otel]'",
+            key="telemetry.otlp_endpoint",
+        ) from error
+
+
+def _engine_settings(
+    settings: Settings, people: People, redaction: Redaction, tracer: Tracer
+) -> EngineSettings:
     limits, approvals = settings.limits, settings.approvals
     rules = [
         Rule(rule.tool, rule.ask, rule.decisions, tuple(_spelt(people, name) for name in rule.approvers))
@@ -356,6 +390,7 @@ def _engine_settings(settings: Settings, people: People, redaction: Redaction) -
         policy=Policy(approvals.default, rules, approvals.skills_may_loosen),
         price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
         redact=redaction.redacted,
+        tracer=tracer,
     )
 
 

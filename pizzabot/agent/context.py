@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 import sqlalchemy as sa
 
+from pizzabot import tracing
 from pizzabot.agent import activity, effects, limits
 from pizzabot.agent.activity import Activity, Tokens
 from pizzabot.agent.limits import Bounds, LimitName
@@ -30,6 +31,7 @@ from pizzabot.inbox import runs
 from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, ActionKind, ActionState, Event, Verdict
 from pizzabot.people import Person
+from pizzabot.tracing import OFF, Span, Tracer
 
 T = TypeVar("T")
 
@@ -75,9 +77,11 @@ class RunContext:
     price: PriceOf
     model_label: str
     redact: Callable[[str], str]
+    tracer: Tracer = OFF
     refused: bool = False  # a person said at a limit that the run ends with what it has
     draining: bool = False
     live: list[Activity] = field(default_factory=list)
+    _spans: dict[int, Span] = field(default_factory=dict)  # by the identity of what began
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     _counted_until: float = field(default_factory=time.monotonic)
     _stop: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -206,6 +210,8 @@ class RunContext:
         """Show that something began; `done` keeps how it ended."""
         self.live.append(started)
         self._show(started)
+        if self.tracer is not OFF and (span := _begun(self.tracer, started, self.run.model)) is not None:
+            self._spans[id(started)] = span
         return started
 
     async def done(
@@ -228,6 +234,8 @@ class RunContext:
             self._keep(connection, ended, tokens, now)
             return runs.record_use(connection, self.run, used)
 
+        if (span := self._spans.pop(id(started), None)) is not None:
+            _end(span, ended, tokens)
         ours = await write_until_stored(self.database, work, lambda: self.stopped)
         self.forget(started)
         self._show(ended)
@@ -249,12 +257,38 @@ class RunContext:
 
     def forget(self, started: Activity) -> None:
         """Show something no longer as going on."""
+        if (span := self._spans.pop(id(started), None)) is not None:
+            span.end({"pizzabot.outcome": "left"})  # paused, or broken off
         if started in self.live:
             self.live.remove(started)
 
     def _show(self, shown: Activity) -> None:
         data: Mapping[str, Any] = shown.to_json() | {"run_id": self.run.id}
         self.publish(Event("activity", self.run.thread_id, data))
+
+
+def _begun(tracer: Tracer, started: Activity, model: str) -> Span | None:
+    name, worker = tracing.known_name(started.name), started.worker
+    if started.kind == "model":
+        about = tracing.model_attributes(model, worker)
+        return tracer.begin(f"chat {about['gen_ai.request.model']}", about, kind="client")
+    if started.kind == "tool":
+        return tracer.begin(f"execute_tool {name}", tracing.tool_attributes(name, worker))
+    if started.kind == "worker":
+        return tracer.begin(f"invoke_agent {name}", tracing.agent_attributes(name), holds_others=True)
+    return None
+
+
+def _end(span: Span, ended: Activity, tokens: Tokens | None) -> None:
+    known: dict[str, tracing.Value] = {"pizzabot.outcome": ended.outcome}
+    if tokens is not None:
+        known |= {"gen_ai.usage.input_tokens": tokens.input, "gen_ai.usage.output_tokens": tokens.output}
+        if tokens.cost_usd is not None:
+            known["pizzabot.cost_usd"] = tokens.cost_usd
+    failed = ended.outcome == "error"
+    # A failed model call says why in one of our own words; what a tool says may be anything.
+    why = ended.detail if ended.kind == "model" and ended.detail else f"{ended.kind}_failed"
+    span.end(known, error=why if failed else None)
 
 
 def milliseconds_since(began: float) -> int:

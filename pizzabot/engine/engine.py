@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
-from pizzabot import logs
+from pizzabot import logs, tracing
 from pizzabot.agent import context, effects
 from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
@@ -37,6 +37,7 @@ from pizzabot.inbox.runs import Run
 from pizzabot.messages import ActionState, Event, RunState
 from pizzabot.outbox import recipients
 from pizzabot.people import People
+from pizzabot.tracing import OFF, Span, Tracer
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -65,6 +66,7 @@ class EngineSettings:
     policy: Policy
     price: PriceOf
     redact: Callable[[str], str]
+    tracer: Tracer = OFF
 
 
 class Engine:
@@ -216,7 +218,8 @@ class Engine:
     async def _attempt(self, run: Run, *, fresh: bool) -> None:
         # Known before the first wait: whoever stops or closes must find every attempt there is.
         running = self._contexts[run.thread_id] = self._context(run)
-        token = context.current.set(running)
+        token, span = context.current.set(running), self._begun(run)
+        outcome: tuple[str, str | None] = ("stopped", None)
         try:
             needed: frozenset[str] = frozenset()
             if not fresh:
@@ -224,12 +227,14 @@ class Engine:
                     lambda c: (actions.limits_of_run(c, run.id), actions.skills_of_run(c, run.id))
                 )
                 running.refused = any(action.state is ActionState.REJECTED for action in answered)
-            await self._drive(running, fresh=fresh, needed=needed)
+            outcome = (await self._drive(running, fresh=fresh, needed=needed), None)
         except RunStopped:
             logger.info("run %s was stopped", run.id)
         except PizzaBotError as error:
+            outcome = ("failed", error.code)
             await self._fail(running, error.code, str(error))
         except Exception:
+            outcome = ("failed", "internal")
             logger.exception("run %s failed", run.id)
             message = f"Something went wrong inside Pizza Bot. The log has the details under {run.id}."
             await self._fail(running, "internal", message)
@@ -239,6 +244,26 @@ class Engine:
                 del self._contexts[run.thread_id]
             running.ended.set()
             self._wake.set()
+            if span is not None:
+                span.end({"pizzabot.outcome": outcome[0]}, error=outcome[1])
+
+    def _begun(self, run: Run) -> Span | None:
+        """The span of this attempt, linked to the one before: nothing is held open while a run waits."""
+        if self._settings.tracer is OFF:
+            return None
+        about = tracing.agent_attributes(threads.AGENT_NAME) | {
+            "gen_ai.conversation.id": run.thread_id,
+            "pizzabot.run.id": run.id,
+            "pizzabot.attempt": run.attempt,
+        }
+        before = [tracing.attempt_ids(run.id, run.attempt - 1)] if run.attempt > 1 else []
+        return self._settings.tracer.begin(
+            f"invoke_agent {threads.AGENT_NAME}",
+            about,
+            ids=tracing.attempt_ids(run.id, run.attempt),
+            links=before,
+            holds_others=True,
+        )
 
     def _context(self, run: Run) -> RunContext:
         """What an attempt needs to know."""
@@ -259,9 +284,11 @@ class Engine:
             price=self._settings.price,
             model_label=label(run.model),
             redact=self._settings.redact,
+            tracer=self._settings.tracer,
         )
 
-    async def _drive(self, running: RunContext, *, fresh: bool, needed: frozenset[str]) -> None:
+    async def _drive(self, running: RunContext, *, fresh: bool, needed: frozenset[str]) -> str:
+        """Work until it ends or asks: done, or waiting."""
         run = running.run
         agent = await running.race(self._agent(), breakable=False)
         running.count_from_now()
@@ -283,8 +310,9 @@ class Engine:
             questions, messages = [], state["messages"]
         if questions:
             await self._pause(running, questions)
-            return
+            return "waiting"
         await self._finish(running, conversation.answer_of(messages))
+        return "done"
 
     async def _input(self, run: Run) -> dict[str, Any]:
         def read(connection: sa.Connection) -> tuple[conversation.Asked, Sequence[effects.Made]]:

@@ -28,6 +28,7 @@ from pizzabot.inbox.runs import Run
 from pizzabot.messages import ACTIVE_RUN_STATES, OutboundItem, Receipt, RunStatus, Step
 from pizzabot.outbox import store
 from pizzabot.outbox.store import OutboxRow
+from pizzabot.tracing import OFF, Ids, Tracer, attempt_ids
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,10 @@ _TRIES_OF_A_FAULT = 5
 class Delivery:
     """Delivers until it is stopped; `wake` it when rows were added."""
 
-    def __init__(self, database: Database, clock: Clock, channels: Mapping[str, Channel]) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, channels: Mapping[str, Channel], tracer: Tracer = OFF
+    ) -> None:
+        self._tracer = tracer
         self._database, self._clock, self._channels = database, clock, channels
         self._due = asyncio.Event()
         self._working: set[asyncio.Task[None]] = set()
@@ -133,6 +137,33 @@ class Delivery:
             await self._later(row, lost)
 
     async def _say(self, row: OutboxRow, item: OutboundItem) -> None:
+        if self._tracer is OFF:
+            return await self._hand_over(row, item)
+        attempt = await self._database.read(lambda c: _attempt_of(c, row))
+        span = self._tracer.begin(
+            f"deliver {row.channel}",
+            {
+                "pizzabot.channel": row.channel,
+                "pizzabot.delivery.kind": row.kind,
+                "pizzabot.delivery.repaint": row.external_id is not None,
+                "pizzabot.delivery.tries": row.tries,
+                "pizzabot.thread.id": row.thread_id,
+            },
+            kind="client",
+            links=[attempt] if attempt is not None else [],
+        )
+        failure: str | None = "cancelled"
+        try:
+            await self._hand_over(row, item)
+            failure = None
+        except Exception as error:
+            failure = getattr(error, "code", "internal")
+            raise
+        finally:
+            if span is not None:
+                span.end({}, error=failure)
+
+    async def _hand_over(self, row: OutboxRow, item: OutboundItem) -> None:
         channel = self._channels.get(row.channel)
         if channel is None:
             raise DeliveryFailed(f"the channel {row.channel} is not configured", retryable=True)
@@ -200,6 +231,19 @@ class Delivery:
             person=row.person,
             external_id=row.external_id,
         )
+
+
+def _attempt_of(connection: sa.Connection, row: OutboxRow) -> Ids | None:
+    """The attempt of the run that an item tells of."""
+    run_id = row.run_id
+    if run_id is None and row.action_id is not None:
+        action = actions.get(connection, row.action_id)
+        run_id = action.run_id if action is not None else None
+    if run_id is None and row.message_seq is not None:
+        message = threads.message(connection, row.message_seq)
+        run_id = message.run_id if message is not None else None
+    run = runs.get(connection, run_id) if run_id is not None else None
+    return attempt_ids(run.id, run.attempt) if run is not None else None
 
 
 async def _left_by_an_earlier_try(row: OutboxRow, item: OutboundItem, channel: Channel) -> Receipt | None:

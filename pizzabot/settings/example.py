@@ -111,6 +111,7 @@ _EXAMPLE = """\
 
 # [telemetry]
 # metrics_token = "${METRICS_TOKEN}"    # reads GET /metrics and nothing else
+# otlp_endpoint = "http://127.0.0.1:4318"  # where traces go; needs pizzabot[otel]
 
 # [[triggers]]
 # name = "Morning"

@@ -299,6 +299,9 @@ class TelemetryTable(Table):
     """`[telemetry]`: what other programs may read of this server, and where its traces go."""
 
     metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+    otlp_endpoint: Url | None = None
+    otlp_headers: Mapping[str, SecretStr] = Field(default_factory=dict)
+    service_name: Text = "pizzabot"
 
 
 class TriggerTable(Table):

@@ -21,6 +21,7 @@ from pizzabot.clock import Clock
 from pizzabot.doors import Doors
 from pizzabot.home import Home
 from pizzabot.settings import load_settings
+from pizzabot.tracing import Tracer
 from pizzabot.wiring import Runtime, open_runtime
 
 LEDGER_SERVER = Path(__file__).with_name("ledger_server.py")
@@ -141,13 +142,19 @@ def client(url: str, token: str | None, **headers: str) -> httpx.AsyncClient:
 
 @asynccontextmanager
 async def serving(
-    home: Home, *, environ: Mapping[str, str] | None = None, clock: Clock | None = None
+    home: Home,
+    *,
+    environ: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Served]:
     """Open the runtime on a home; yields when requests are answered."""
     seen = {"PATH": os.environ["PATH"], **(environ or {})}
     settings = load_settings(home.path, seen)
     async with AsyncExitStack() as stack:
-        runtime = await stack.enter_async_context(open_runtime(home, settings, seen, clock=clock))
+        runtime = await stack.enter_async_context(
+            open_runtime(home, settings, seen, clock=clock, tracer=tracer)
+        )
         port = runtime.channels["api"].port  # type: ignore[attr-defined]
         url = f"http://127.0.0.1:{port}"
         http = await stack.enter_async_context(client(url, runtime.tokens.owner_token()))
