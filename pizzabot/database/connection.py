@@ -76,8 +76,9 @@ def sqlite_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         if not read_only:
-            # Heard only while the file has no tables; see `give_back`.
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if connection.execute("PRAGMA page_count").fetchone() == (0,):
+                # Heard only by a new file, see `give_back`; in every other one it would write.
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             _use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

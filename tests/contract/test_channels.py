@@ -76,6 +76,12 @@ class FewDoors:
     def reports(self) -> FewDoors:
         return self
 
+    @property
+    def metrics(self) -> FewDoors:
+        return self
+
+    def answered(self, method: str, route: str | None, status: int, seconds: float) -> None: ...
+
     async def stopped(self) -> None: ...
 
     async def thread(self, thread_id: str, person: Person) -> Any:
