@@ -55,6 +55,10 @@ class ActionKind(StrEnum):
     LIMIT = "limit"
 
 
+# The tool of a question that no run asks: whether a trigger goes on that failed again and again.
+FAILURES = "limit:failures"
+
+
 class Verdict(StrEnum):
     """What a person can say to an action."""
 

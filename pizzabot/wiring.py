@@ -254,9 +254,9 @@ async def open_runtime(
         )
         tools.offer(tool.SPEC, tool.create_trigger(triggers))
         try:
-            await triggers.keep_in_step(_written(settings))
+            await triggers.keep_in_step(triggers_of(settings))
         except Invalid as error:
-            raise ConfigError(str(home.toml), f"a trigger cannot be as it is written: {error}") from error
+            raise ConfigError(str(home.toml), str(error)) from error
         house = _House(skills, tools)
         reports = Reports(
             database=database,
@@ -399,7 +399,7 @@ def _allowance(settings: Settings) -> Bounds:
     return Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls)
 
 
-def _written(settings: Settings) -> list[Mapping[str, Any]]:
+def triggers_of(settings: Settings) -> list[Mapping[str, Any]]:
     """The triggers that pizzabot.toml asks for: its own tables, and a digest for whoever wants one."""
     digests = [
         {"name": f"digest:{person.name}", "kind": "digest", "cron": person.digest, "owner": person.name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from pizzabot.messages import Action, ActionState, Verdict
+from pizzabot.messages import FAILURES, Action, ActionState, Verdict
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
 
@@ -38,6 +38,8 @@ def place(channel: str | None) -> str:
 
 def outcome(action: Action) -> str:
     """How an action ended: "Approved by Ada in Slack"."""
+    if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
+        return "Withdrawn: the trigger was switched on or off, or removed."
     if action.state is ActionState.WITHDRAWN:
         return "Withdrawn: the work it belongs to was stopped or ended."
     if action.state is ActionState.EXPIRED:

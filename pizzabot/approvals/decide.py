@@ -19,7 +19,7 @@ from pizzabot.approvals import arguments, store
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
-from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, may_decide, may_see
 from pizzabot.text import is_storable
@@ -111,10 +111,12 @@ def decide(
             else {}
         ),
     )
+    outbox.repaint(connection, action.id, settled.state, now)
+    if settled.tool == FAILURES:  # no run waits for it
+        return Decided(settled, resumes=False)
     if settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
         _allow_more(connection, settled)
     resumes = runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
-    outbox.repaint(connection, action.id, settled.state, now)
     return Decided(settled, resumes)
 
 

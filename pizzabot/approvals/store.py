@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from pizzabot.approvals.arguments import digest
 from pizzabot.database.schema import ACTION_PENDING, action_approvers, actions, threads
 from pizzabot.ids import new_id
-from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Verdict
 
 DECIDED = (
     ActionState.APPROVED,
@@ -170,18 +170,25 @@ def settle(
 
 
 def withdraw(connection: sa.Connection, thread_id: str) -> list[Action]:
-    """Nobody needs to decide this any more; the withdrawn actions."""
+    """Nobody needs to decide what the thread's run asked; the withdrawn actions.
+
+    What is asked about a trigger stays: it is no affair of a run.
+    """
     rows = connection.execute(
         sa.update(actions)
         .where(
             actions.c.thread_id == thread_id,
             actions.c.state.in_((ActionState.PENDING, ActionState.EXPIRED)),
+            _OF_RUN,
         )
         .values(state=ActionState.WITHDRAWN)
         .returning(*actions.c)
     ).all()
     count_pending(connection, thread_id)
     return [_action(row) for row in rows]
+
+
+_OF_RUN = actions.c.tool != FAILURES
 
 
 def count_pending(connection: sa.Connection, thread_id: str) -> None:
@@ -218,7 +225,7 @@ def pending_in(
 
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     """The answers to "may this run go on?"."""
-    query = sa.select(actions).where(actions.c.run_id == run_id, actions.c.kind == ActionKind.LIMIT)
+    query = sa.select(actions).where(actions.c.run_id == run_id, actions.c.kind == ActionKind.LIMIT, _OF_RUN)
     return [_action(row) for row in connection.execute(query.order_by(actions.c.id))]
 
 

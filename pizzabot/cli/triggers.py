@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from pizzabot.cli.client import Api, connected
+from pizzabot.cli.failures import Failed
 from pizzabot.cli.output import JsonOption, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.text import at, parsed_time, short, shortened
 from pizzabot.text import visible
-from pizzabot.triggers.schedules import Schedule
+from pizzabot.triggers.trigger import spoken_schedule
 
 _WIDE = 60
 
@@ -67,8 +67,9 @@ def listing(json: JsonOption = False, home: HomeOption = None) -> None:
 def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption = None) -> None:
     """Show a trigger and what became of its newest firings."""
     with connected(home) as api:
-        trigger = api.get(_path(name))
-        found = api.get(f"{_path(name)}/occurrences", limit=limit)["occurrences"]
+        path = _path(api, name)
+        trigger = api.get(path)
+        found = api.get(f"{path}/occurrences", limit=limit)["occurrences"]
         if json:
             print_json(trigger | {"occurrences": found})
             return
@@ -151,7 +152,7 @@ def edit(
     if not changes:
         raise typer.BadParameter("nothing is to be changed; see --help")
     with connected(home) as api:
-        made = api.send("PATCH", _path(name), body=changes)
+        made = api.send("PATCH", _path(api, name), body=changes)
         if json:
             print_json(made)
             return
@@ -161,14 +162,14 @@ def edit(
 def remove(name: Name, home: HomeOption = None) -> None:
     """Remove a trigger; the threads it began stay."""
     with connected(home) as api:
-        api.send("DELETE", _path(name))
+        api.send("DELETE", _path(api, name))
     print("Removed.")
 
 
 def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
     """Let a trigger fire once, now."""
     with connected(home) as api:
-        fired = api.post(f"{_path(name)}/run")
+        fired = api.post(f"{_path(api, name)}/run")
         if json:
             print_json(fired)
             return
@@ -213,7 +214,7 @@ def _tell(api: Api, made: Mapping[str, Any]) -> None:
 def _when(row: Mapping[str, Any]) -> str:
     if row["kind"] == "webhook":
         return "webhook"
-    return visible(Schedule.parse(row["cron"], row["timezone"]).spoken())
+    return visible(spoken_schedule(row["cron"], row["timezone"]))
 
 
 def _next(api: Api, row: Mapping[str, Any]) -> str:
@@ -235,5 +236,10 @@ def _occurrence(api: Api, row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _path(name: str) -> str:
-    return f"/api/triggers/{quote(name, safe='')}"
+def _path(api: Api, name: str) -> str:
+    """The trigger's path; it is looked up by its name here, for a name may hold what a path cannot."""
+    found = api.get("/api/triggers")["triggers"]
+    known = [row["id"] for row in found if name == row["id"] or name.casefold() == row["name"].casefold()]
+    if not known:
+        raise Failed(f'There is no trigger "{shortened(name, _WIDE)}"; `triggers list` shows them.')
+    return f"/api/triggers/{known[0]}"

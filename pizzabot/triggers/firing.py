@@ -21,8 +21,8 @@ from pizzabot.errors import Invalid
 from pizzabot.ids import new_id
 from pizzabot.inbox import intake
 from pizzabot.inbox.intake import Unattended
-from pizzabot.inbox.threads import UNATTENDED
-from pizzabot.messages import ActionKind, ActionState, InboundMessage, Verdict
+from pizzabot.inbox.threads import TITLE_LENGTH, UNATTENDED
+from pizzabot.messages import FAILURES, ActionKind, ActionState, InboundMessage, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People
 from pizzabot.triggers import prompts, store
@@ -31,6 +31,7 @@ from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
 FAILURES_BEFORE_PAUSE = 3
 _FINAL = (OccurrenceState.SUCCEEDED, OccurrenceState.FAILED, OccurrenceState.SKIPPED, OccurrenceState.DEAD)
+_ERROR_SHOWN = 300  # characters
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -93,6 +94,10 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
     known = store.occurrence(connection, occurrence_id)  # as it is now that the trigger is held
     if trigger is None or known is None or known.state is not OccurrenceState.PENDING:
         return None
+    if known.reason != "manual" and not trigger.enabled:
+        return _ended(connection, known, OccurrenceState.SKIPPED, "the trigger was switched off", now)
+    if known.reason != "manual" and trigger.paused is not None:
+        return None
     if trigger.overlap != "allow" and store.is_at_work(connection, trigger.id):
         if trigger.overlap == "queue":
             return None
@@ -111,7 +116,7 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
             channel=UNATTENDED,
             person=owner.name,
             text=prompts.task(prompt, late=late, missed=known.missed, payload=known.payload),
-            title=f"{trigger.name} ({said})" if said else trigger.name,
+            title=_title(trigger.name, said),
             key=f"occurrence/{known.id}",
         ),
         (),
@@ -130,7 +135,18 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
         started_at=now,
         thread_id=accepted.thread_id,
         run_id=accepted.run_id,
+        payload=None,  # it stands in the message now
+        fields=None,
     )
+
+
+def give_up(connection: sa.Connection, occurrence_id: str, now: datetime) -> Occurrence | None:
+    """Leave out what cannot be started, so that it does not hold up everything else."""
+    known = store.occurrence(connection, occurrence_id)
+    if known is None or known.state is not OccurrenceState.PENDING:
+        return None
+    said = f"It could not be started; the log has the details under {known.id}."
+    return _ended(connection, known, OccurrenceState.DEAD, said, now)
 
 
 def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurrence]:
@@ -158,7 +174,10 @@ def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurre
 def heed_answers(connection: sa.Connection, now: datetime) -> list[Trigger]:
     """Go on with, or switch off, what people answered about; the triggers that changed."""
     changed = []
-    for trigger in store.asking(connection):
+    for seen in store.asking(connection):
+        trigger = store.lock(connection, seen.id)
+        if trigger is None or trigger.paused_action is None:
+            continue  # another process was first
         action = actions.get(connection, trigger.paused_action or "")
         if action is not None and action.state is ActionState.APPROVED:
             after = replace(trigger, paused=None, paused_action=None, failures=0, changed_at=now).watched(now)
@@ -180,9 +199,8 @@ def withdraw_question(connection: sa.Connection, trigger: Trigger, now: datetime
     """Nobody needs to say any more whether a paused trigger goes on."""
     if trigger.paused_action is None:
         return
-    settled = actions.settle(
-        connection, trigger.paused_action, [ActionState.PENDING], state=ActionState.WITHDRAWN
-    )
+    open_states = [ActionState.PENDING, ActionState.EXPIRED]
+    settled = actions.settle(connection, trigger.paused_action, open_states, state=ActionState.WITHDRAWN)
     if settled is not None:
         outbox.repaint(connection, settled.id, settled.state, now)
 
@@ -217,13 +235,13 @@ def _ask(
     question = Question(
         id=f"trigger/{failed.id}",
         kind=ActionKind.LIMIT,
-        tool="trigger",
+        tool=FAILURES,
         title=f"“{trigger.name}” failed {failures} times in a row and is paused. Let it go on?",
-        args={"limit": "failures", "trigger": trigger.name, "error": failed.error or ""},
+        args={"limit": "failures", "used": failures, "trigger": trigger.name, "error": failed.error or ""},
         args_schema={},
         allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
         approvers=(),
-        why="Approve lets it fire again at its next time; Reject switches it off.",
+        why=f"{_last_time(failed.error)}Approve lets it fire at its next time again; Reject switches it off.",
     )
     action, is_new = actions.ask(
         connection,
@@ -236,6 +254,22 @@ def _ask(
     if is_new:
         work.endings.announce(connection, action)
         store.asked(connection, trigger.id, action.id)
+
+
+def _title(name: str, said: str | None) -> str:
+    """The name, shortened where it would push out why it comes now."""
+    if said is None:
+        return name
+    room = TITLE_LENGTH - len(said) - 3
+    return f"{name if len(name) <= room else f'{name[: room - 1].rstrip()}…'} ({said})"
+
+
+def _last_time(error: str | None) -> str:
+    if not error:
+        return ""
+    flat = " ".join(error.split())
+    said = flat if len(flat) <= _ERROR_SHOWN else f"{flat[: _ERROR_SHOWN - 1]}…"
+    return f"The last time: {said}{'' if said.endswith(('.', '…', '!', '?')) else '.'} "
 
 
 def spoken_seconds(seconds: int) -> str:

@@ -7,9 +7,10 @@ it, as data. Pure.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from jinja2 import TemplateError, nodes
@@ -20,6 +21,9 @@ from pizzabot.errors import Invalid
 from pizzabot.text import storable, visible
 
 LONGEST_FIELD = 200  # characters of one field inside the prompt: a name, a number, a state; not a story
+_DEEPEST = 50  # levels of JSON
+_LONGEST_PRETTY = 100_000  # characters
+_MOST_FIELDS = 1_000  # of a form
 _FILTERS = frozenset(
     {"default", "upper", "lower", "title", "trim", "first", "last", "length", "int", "round"}
 )
@@ -44,8 +48,15 @@ def check(prompt: str) -> None:
     """
     try:
         tree = _ENVIRONMENT.parse(prompt)
+        _check_nodes(tree)
+        _ENVIRONMENT.compile(tree)
     except TemplateError as error:
-        raise _unfit(str(error)) from error
+        raise _unfit(str(error).rstrip(".")) from error
+    except (RecursionError, SyntaxError) as error:  # so many names or filters in a row
+        raise _unfit("it goes too deep") from error
+
+
+def _check_nodes(tree: nodes.Template) -> None:
     for node in (tree, *tree.find_all(nodes.Node)):
         if not isinstance(node, _NODES):
             raise _unfit("only values can be filled in, without conditions, loops or arithmetic")
@@ -59,7 +70,7 @@ def filled(prompt: str, fields: Any) -> str:
     """A webhook's prompt with fields of its payload, each on one line and short."""
     try:
         return _ENVIRONMENT.from_string(prompt).render(payload=fields)
-    except (TemplateError, TypeError, ValueError, ArithmeticError):
+    except (TemplateError, TypeError, ValueError, ArithmeticError, AttributeError):
         # What was sent does not fit what the prompt expects: the block below shows what there is.
         return prompt
 
@@ -89,33 +100,70 @@ def received(body: bytes, content_type: str) -> tuple[str, Any]:
     """What a webhook brought, as a fenced block, and its fields for the prompt: {} when it has none."""
     media_type = content_type.partition(";")[0].strip().lower()
     text = body.decode("utf-8", "replace")
-    if media_type == "application/json" or media_type.endswith("+json") or not media_type:
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            return _fenced(text, ""), {}
-        return _fenced(json.dumps(fields, ensure_ascii=False, indent=2), "json"), fields
-    if media_type == "application/x-www-form-urlencoded":
-        pairs = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=1000))
-        return _fenced("\n".join(f"{name}: {value}" for name, value in pairs.items()), ""), _inner(pairs)
+    try:
+        if media_type == "application/json" or media_type.endswith("+json") or not media_type:
+            fields = _parsed(text)
+            return _fenced(_pretty(fields, text), "json"), fields
+        if media_type == "application/x-www-form-urlencoded":
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            shown = "\n".join(f"{name}: {value}" for name, value in pairs)
+            return _fenced(shown, ""), _inner(dict(pairs))
+    except (ValueError, RecursionError):
+        return _fenced(text, ""), {}  # not what it says it is: it is shown as it came
     if b"\0" in body:
         return f"({len(body):,} bytes of {visible(media_type)[:60]}, which are not text)", {}
     return _fenced(text, ""), {}
 
 
+def _parsed(text: str) -> Any:
+    """The JSON in `text`. Raises ValueError, also for what only Python takes for JSON (NaN, 1e999) and for
+    what is nested deeper than anybody means."""
+    fields = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    level, depth = [fields], 0
+    while level:
+        depth += 1
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deep")
+        level = [inner for value in level for inner in _inside(value)]
+    return fields
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _pretty(fields: Any, text: str) -> str:
+    """JSON to be read; what would grow by its indents stays as it came."""
+    if len(text) > _LONGEST_PRETTY:
+        return text
+    return json.dumps(fields, ensure_ascii=False, indent=2)
+
+
 def _inner(pairs: Mapping[str, str]) -> Any:
     """The fields of a form; one that carries JSON in `payload` means that, as GitHub's forms do."""
     try:
-        return json.loads(pairs["payload"])
+        return _parsed(pairs["payload"])
     except (KeyError, ValueError, RecursionError):
         return dict(pairs)
 
 
 def _fenced(text: str, language: str) -> str:
     """`text` as a code block that nothing inside of it can end."""
+    text = storable(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{storable(text).rstrip()}\n{fence}"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from pizzabot.database.schema import OCCURRENCE_OPEN, occurrences, runs, triggers
+from pizzabot.database.schema import OCCURRENCE_OPEN, RUN_ACTIVE, occurrences, runs, triggers
 from pizzabot.messages import RunState
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
@@ -132,7 +132,8 @@ def add(connection: sa.Connection, occurrence: Occurrence) -> bool:
     """Store a firing; False when it is there already, and then nothing is changed."""
     insert = postgresql_insert if connection.dialect.name == "postgresql" else sqlite_insert
     statement = insert(occurrences).values(asdict(occurrence)).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount > 0
+    # Of such a statement not every driver counts the rows.
+    return connection.execute(statement.returning(occurrences.c.id)).first() is not None
 
 
 def occurrence(connection: sa.Connection, occurrence_id: str) -> Occurrence | None:
@@ -158,21 +159,54 @@ def of_run(connection: sa.Connection, run_id: str) -> Occurrence | None:
 def of_trigger(
     connection: sa.Connection, trigger_id: str, *, limit: int, before: str | None = None
 ) -> list[Occurrence]:
-    """The occurrences of a trigger, newest first."""
-    query = sa.select(occurrences).where(occurrences.c.trigger_id == trigger_id)
+    """The occurrences of a trigger, newest first, without what they brought."""
+    query = sa.select(*_LIGHT).where(occurrences.c.trigger_id == trigger_id)
     if before is not None:
         query = query.where(occurrences.c.id < before)
     return _all(connection, query.order_by(occurrences.c.id.desc()).limit(limit))
 
 
-def pending(connection: sa.Connection, limit: int) -> list[Occurrence]:
-    """What is to be started, in the order in which it was due."""
-    query = (
-        sa.select(occurrences)
-        .where(OCCURRENCE_OPEN, occurrences.c.state == OccurrenceState.PENDING)
-        .order_by(occurrences.c.scheduled_at, occurrences.c.id)
+def startable(connection: sa.Connection, limit: int) -> list[str]:
+    """The ids of what can be started now, or is to be left out now, in the order in which it was due.
+
+    What waits for the one before, or for a person's word about its trigger, is left out: however much of it
+    there is, it holds up no other trigger.
+    """
+    kept_back = sa.and_(
+        occurrences.c.state == OccurrenceState.PENDING,
+        occurrences.c.reason != "manual",
+        triggers.c.enabled,
+        triggers.c.paused.is_not(None),
     )
-    return _all(connection, query.limit(limit))
+    of_one = occurrences.c.trigger_id
+    at_work = sa.case((_AT_WORK, 1), else_=0)
+    found = (
+        sa.select(
+            occurrences.c.id,
+            occurrences.c.state,
+            occurrences.c.scheduled_at,
+            triggers.c.overlap,
+            triggers.c.enabled,
+            sa.func.max(at_work).over(partition_by=of_one).label("at_work"),
+            sa.func.row_number()
+            .over(
+                partition_by=(of_one, occurrences.c.state),
+                order_by=(occurrences.c.scheduled_at, occurrences.c.id),
+            )
+            .label("place"),
+        )
+        .select_from(_WITH_RUNS.join(triggers, triggers.c.id == of_one))
+        .where(OCCURRENCE_OPEN, sa.not_(kept_back))
+        .subquery()
+    )
+    is_first = sa.and_(found.c.at_work == 0, found.c.place == 1)
+    may_start = sa.or_(found.c.overlap != "queue", is_first, sa.not_(found.c.enabled))
+    query = (
+        sa.select(found.c.id)
+        .where(found.c.state == OccurrenceState.PENDING, may_start)
+        .order_by(found.c.scheduled_at, found.c.id)
+    )
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def pending_of(connection: sa.Connection, trigger_id: str) -> int:
@@ -186,9 +220,11 @@ def pending_of(connection: sa.Connection, trigger_id: str) -> int:
 
 
 def is_at_work(connection: sa.Connection, trigger_id: str) -> bool:
-    """Whether an earlier firing of a trigger has not ended."""
-    query = sa.select(occurrences.c.id).where(
-        OCCURRENCE_OPEN, occurrences.c.trigger_id == trigger_id, occurrences.c.state.in_(_ACTIVE)
+    """Whether the run of an earlier firing of a trigger has not ended."""
+    query = (
+        sa.select(occurrences.c.id)
+        .select_from(_WITH_RUNS)
+        .where(OCCURRENCE_OPEN, occurrences.c.trigger_id == trigger_id, _AT_WORK)
     )
     return connection.execute(query.limit(1)).first() is not None
 
@@ -214,7 +250,6 @@ def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState,
 
     A failed one can come back to life: somebody retried its run.
     """
-    joined = occurrences.outerjoin(runs, runs.c.id == occurrences.c.run_id)
     stands = sa.case(
         *((runs.c.state == run_state, str(state)) for run_state, state in _OF_RUN.items()),
         else_=str(OccurrenceState.DEAD),
@@ -224,15 +259,20 @@ def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState,
     error = sa.case((runs.c.state == RunState.STOPPED, STOPPED), else_=runs.c.error_message)
     found: list[tuple[Occurrence, OccurrenceState, str | None]] = []
     for condition in (open_now, alive_again):
-        query = sa.select(occurrences, stands.label("stands"), error.label("said")).select_from(joined)
+        query = sa.select(*_LIGHT, stands.label("stands"), error.label("said")).select_from(_WITH_RUNS)
         found += [
             (_occurrence(row), OccurrenceState(row.stands), row.said)
-            for row in connection.execute(query.where(condition))
+            for row in connection.execute(query.where(condition).order_by(occurrences.c.id))
         ]
     return found
 
 
 _ALIVE = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING, RunState.DONE)
+_WITH_RUNS = occurrences.outerjoin(runs, runs.c.id == occurrences.c.run_id)
+# What the runs say: the occurrences follow them a moment later.
+_AT_WORK = sa.and_(occurrences.c.state.in_(_ACTIVE), RUN_ACTIVE)
+# What a webhook brought can be a megabyte, and is only needed to begin.
+_LIGHT = tuple(column for column in occurrences.c if column.name not in ("payload", "fields"))
 
 
 def count_failure(connection: sa.Connection, trigger_id: str, *, failed: bool) -> int:
@@ -255,5 +295,5 @@ def _all(connection: sa.Connection, query: sa.Select[Any]) -> list[Occurrence]:
 
 
 def _occurrence(row: Any) -> Occurrence:
-    values = {name: getattr(row, name) for name in Occurrence.__dataclass_fields__}
+    values = {name: getattr(row, name) for name in Occurrence.__dataclass_fields__ if hasattr(row, name)}
     return Occurrence(**(values | {"state": OccurrenceState(row.state)}))

@@ -12,15 +12,15 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from pizzabot.database.connection import Database
+from pizzabot.database.connection import Database, DatabaseClosed
 from pizzabot.inbox import runs
 from pizzabot.messages import Event
 from pizzabot.triggers import firing, store
 from pizzabot.triggers.firing import Work
-from pizzabot.triggers.trigger import OccurrenceState
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState
 
 logger = logging.getLogger(__name__)
-_AT_ONCE = 200
+_AT_ONCE = 50
 
 
 class Ticker:
@@ -69,6 +69,15 @@ class Ticker:
             self._began()
             self._publish(Event("triggers"))
 
+    async def _begin(self, occurrence_id: str, now: datetime) -> Occurrence | None:
+        try:
+            return await self._database.write(lambda c: firing.start(c, occurrence_id, now, self._work))
+        except (sa.exc.OperationalError, DatabaseClosed):  # it is tried again
+            raise
+        except Exception:
+            logger.exception("the firing %s could not be started", occurrence_id)
+            return await self._database.write(lambda c: firing.give_up(c, occurrence_id, now))
+
     def concerns(self, thread_id: str | None) -> bool:
         """Whether a firing is at work in that thread, as far as the last turn saw."""
         return thread_id in self._at_work
@@ -79,13 +88,15 @@ class Ticker:
             await self._start(now)
 
     async def _start(self, now: datetime) -> None:
-        began = False
-        for pending in await self._database.read(lambda c: store.pending(c, _AT_ONCE)):
-            known = pending.id
-            started = await self._database.write(lambda c, o=known: firing.start(c, o, now, self._work))  # type: ignore[misc]
-            if started is not None and started.state is OccurrenceState.RUNNING:
-                began = True
-                self._publish(Event("message", started.thread_id))
+        began, more = False, True
+        while more:
+            pending = await self._database.read(lambda c: store.startable(c, _AT_ONCE))
+            changed = [started for one in pending if (started := await self._begin(one, now)) is not None]
+            for started in changed:
+                if started.state is OccurrenceState.RUNNING:
+                    began = True
+                    self._publish(Event("message", started.thread_id))
+            more = len(pending) == _AT_ONCE and bool(changed)
         self._at_work = await self._database.read(store.threads_at_work)
         if began:
             self._began()

@@ -17,7 +17,7 @@ from pizzabot.errors import Invalid
 from pizzabot.people import People, Person
 from pizzabot.settings.tables import TriggerTable
 from pizzabot.settings.values import parse_duration
-from pizzabot.triggers import prompts
+from pizzabot.triggers import prompts, webhooks
 from pizzabot.triggers.schedules import Schedule
 
 Kind = Literal["cron", "webhook", "digest"]
@@ -27,6 +27,7 @@ Reason = Literal["cron", "catch_up", "manual", "webhook"]
 
 MAX_PROMPT = 20_000
 _GRACE = timedelta(minutes=5)
+_NEVER = 10**9  # seconds: a grace that does not end
 _MISFIRES = 5
 _MOST_MISFIRES = 100
 _PLACES = ("slack", "email", "web")
@@ -84,6 +85,17 @@ class Trigger:
     def fires(self) -> bool:
         """Whether its schedule, or a delivery, starts work now."""
         return self.enabled and self.paused is None
+
+    def spoken(self) -> str:
+        """When it fires, in words; also when its zone is not known any more."""
+        if self.cron is None:
+            return "when another program calls it"
+        return spoken_schedule(self.cron, self.timezone)
+
+    @property
+    def grace(self) -> str:
+        """How late is still on time, as it is written."""
+        return _duration(self.grace_seconds)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -181,11 +193,11 @@ def made(
         skills=table.skills,
         model=table.model,
         budget_usd=table.budget_usd,
-        # A schedule comes again; a delivery does not, so it waits for its turn.
-        overlap=table.overlap or ("queue" if kind == "webhook" else "skip"),
+        # A schedule comes again; a delivery does not, nor what is to be caught up, so these wait their turn.
+        overlap=table.overlap or ("queue" if kind == "webhook" or table.misfire == "all" else "skip"),
         misfire=table.misfire or "latest",
         misfire_max=table.misfire_max or _MISFIRES,
-        grace_seconds=int(grace.total_seconds()) if grace is not None else 10**9,
+        grace_seconds=int(grace.total_seconds()) if grace is not None else _NEVER,
         enabled=table.enabled if table.enabled is not None else True,
         source=known.source if known else source,
         created_at=known.created_at if known else now,
@@ -197,7 +209,7 @@ def made(
         paused_action=known.paused_action if known else None,
         failures=known.failures if known else 0,
     )
-    if trigger.enabled and written.get("enabled") is True:  # a person's word ends a pause, too
+    if "enabled" in written:  # a person's word ends a pause, too
         trigger = replace(trigger, paused=None, paused_action=None, failures=0)
     goes_on = (
         known is not None
@@ -207,8 +219,55 @@ def made(
     return trigger if goes_on else trigger.watched(now)
 
 
+def made_from_table(
+    table: Mapping[str, Any],
+    *,
+    id: str,
+    people: People,
+    now: datetime,
+    known: Trigger | None = None,
+) -> Trigger:
+    """A trigger as a table of `[[triggers]]` has it: what the file does not say goes back to its default, but
+    for what a person switched off. A pause that the file knows nothing about stays.
+
+    Raises Invalid as `made` does, naming the table.
+    """
+    written = dict(table)
+    if known is not None:
+        blank = dict.fromkeys(_WRITABLE)
+        if table.get("enabled", known.enabled) == known.enabled:
+            del blank["enabled"]
+            written.pop("enabled", None)
+        written = blank | written
+    try:
+        trigger = made(written, id=id, owner=people.owner, people=people, now=now, source="file", known=known)
+        if trigger.kind == "webhook" and table.get("secret") is None:
+            raise _wrong(
+                "secret", 'is missing; write one of at least 16 characters, such as "${HOOK_SECRET}"'
+            )
+        if table.get("secret") is not None:
+            webhooks.check_secret(table["secret"])
+    except Invalid as error:
+        raise Invalid(f'[[triggers]] "{table["name"]}": {error}', code=error.code) from error
+    return replace(trigger, source="file")
+
+
+def spoken_schedule(cron: str, timezone: str) -> str:
+    """A schedule in words, as it is written where that cannot be said."""
+    try:
+        return Schedule.parse(cron, timezone).spoken()
+    except Invalid:
+        return f"{cron} ({timezone})"
+
+
+_WRITABLE = (
+    *("kind", "prompt", "cron", "timezone", "signing", "owner", "channels", "skills", "model", "budget_usd"),
+    *("overlap", "misfire", "misfire_max", "grace", "enabled"),
+)
+
+
 def fields_of(trigger: Trigger) -> dict[str, Any]:
-    """What may be written of it, without what was left at its default and without the secret."""
+    """What may be written of it, without the secret; `None` where that is the default."""
     return {
         "name": trigger.name,
         "kind": trigger.kind,
@@ -224,9 +283,19 @@ def fields_of(trigger: Trigger) -> dict[str, Any]:
         "overlap": trigger.overlap,
         "misfire": trigger.misfire,
         "misfire_max": trigger.misfire_max,
-        "grace": f"{trigger.grace_seconds}s",
+        "grace": trigger.grace,
         "enabled": trigger.enabled,
     }
+
+
+def _duration(seconds: int) -> str:
+    """A number of seconds as `parse_duration` reads it, in the largest unit that fits."""
+    if seconds >= _NEVER:
+        return "never"
+    size, unit = next(
+        (s, u) for s, u in ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")) if not seconds % s
+    )
+    return f"{seconds // size}{unit}" if seconds else "0s"
 
 
 def _checked(fields: Mapping[str, Any]) -> TriggerTable:

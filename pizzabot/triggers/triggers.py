@@ -26,7 +26,7 @@ from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
 from pizzabot.triggers import firing, prompts, store, webhooks
 from pizzabot.triggers.ticker import Ticker
-from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger, made
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger, made, made_from_table
 from pizzabot.triggers.webhooks import Proof, Seal
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ T = TypeVar("T")
 MAX_BODY_BYTES = 1024 * 1024
 DELIVERIES_PER_MINUTE = 60  # of one trigger
 MAX_PENDING = 1_000  # of one trigger: what it has to do is longer than a person would ever read
-_SHORTEST_SECRET = 16
+_NOT_PROVEN = "This webhook is not there, or the secret is not its own."
 _MINUTE = 60.0
 
 
@@ -90,7 +90,7 @@ class Triggers:
         """A trigger by its id or its name; NotFound for whoever may not see it."""
         found = await self._database.read(lambda c: _wanted(c, id_or_name))
         if found is None or not _may(person, found):
-            raise NotFound("There is no such trigger.")
+            raise _gone()
         return found
 
     async def occurrences(
@@ -111,10 +111,21 @@ class Triggers:
         """
         now = self._clock.now()
         trigger = made(written, id=new_id(), owner=person, people=self._people, now=now, source=via)
+        if trigger.kind == "digest":
+            raise Invalid(
+                "kind: a digest is written in [[people]] of pizzabot.toml, as `digest`.",
+                code="invalid_trigger",
+            )
         self._own(trigger, person)
         secret, told = self._secret(trigger, written)
         trigger = replace(trigger, secret=secret)
-        await self._store(trigger, person, via, "trigger.created", new=True)
+
+        def work(connection: sa.Connection) -> None:
+            _put(connection, trigger, new=True)
+            _audit(connection, now, person.name, via, "trigger.created", trigger)
+
+        await self._write(work)
+        self._tell()
         return Made(trigger, told)
 
     async def change(self, trigger_id: str, written: Mapping[str, Any], person: Person, via: str) -> Made:
@@ -122,43 +133,54 @@ class Triggers:
 
         Raises as `create` does, and NotFound.
         """
-        known = await self.get(trigger_id, person)
+        wanted, now = (await self.get(trigger_id, person)).id, self._clock.now()
+
+        def work(connection: sa.Connection) -> Made:
+            known = store.lock(connection, wanted)  # as it is now: it may have fired, or been paused
+            if known is None or not _may(person, known):
+                raise _gone()
+            made = self._changed_by(known, written, person, now)
+            if known.paused_action is not None and made.trigger.paused_action is None:
+                firing.withdraw_question(connection, known, now)
+            _put(connection, made.trigger, new=False)
+            _audit(connection, now, person.name, via, "trigger.changed", made.trigger)
+            return made
+
+        changed = await self._write(work)
+        self._tell()
+        return changed
+
+    def _changed_by(self, known: Trigger, written: Mapping[str, Any], person: Person, now: datetime) -> Made:
         if known.kind == "digest" and written.keys() - {"enabled"}:
             raise Invalid(
                 "A digest is written in [[people]] of pizzabot.toml; only `enabled` can be changed here.",
                 code="invalid_trigger",
             )
-        now = self._clock.now()
+        if written.get("kind", known.kind) != known.kind:
+            raise Invalid("kind: cannot change; make a new trigger.", code="invalid_trigger")
+        source = known.source
         trigger = made(
-            written,
-            id=known.id,
-            owner=person,
-            people=self._people,
-            now=now,
-            source=known.source,
-            known=known,
+            written, id=known.id, owner=person, people=self._people, now=now, source=source, known=known
         )
         self._own(trigger, person)
         told = None
         if "secret" in written or trigger.signing != known.signing:
             secret, told = self._secret(trigger, written)
             trigger = replace(trigger, secret=secret)
-        if trigger.kind != known.kind:
-            raise Invalid("The kind of a trigger cannot change; make a new one.", code="invalid_trigger")
-        await self._store(trigger, person, via, "trigger.changed", new=False)
         return Made(trigger, told)
 
     async def remove(self, trigger_id: str, person: Person, via: str) -> None:
         """Remove a trigger; the threads it began stay, what is at work goes on."""
-        known = await self.get(trigger_id, person)
-        if known.kind == "digest":
+        wanted, now = await self.get(trigger_id, person), self._clock.now()
+        if wanted.kind == "digest":
             raise Invalid("Take `digest` out of [[people]] to end it.", code="invalid_trigger")
-        now = self._clock.now()
 
         def work(connection: sa.Connection) -> None:
+            known = store.lock(connection, wanted.id)
+            if known is None:
+                raise _gone()
             firing.withdraw_question(connection, known, now)
-            if not store.remove(connection, known.id):
-                raise NotFound("There is no such trigger.")
+            store.remove(connection, known.id)
             _audit(connection, now, person.name, via, "trigger.removed", known)
 
         await self._write(work)
@@ -167,11 +189,19 @@ class Triggers:
     async def run_now(self, trigger_id: str, person: Person, via: str, key: str | None = None) -> Occurrence:
         """Let it fire once, now, whatever its schedule and also while it is off.
 
-        Raises Conflict `at_work` when an earlier firing has not ended and the trigger does not overlap.
+        The same `key` again is the same firing. Raises Conflict `at_work` when an earlier firing has not
+        ended and the trigger does not overlap.
         """
-        trigger, now = await self.get(trigger_id, person), self._clock.now()
+        wanted, now = await self.get(trigger_id, person), self._clock.now()
 
         def work(connection: sa.Connection) -> Occurrence:
+            trigger = store.lock(connection, wanted.id)
+            if trigger is None:
+                raise _gone()
+            if key is not None:
+                known = store.with_key(connection, trigger.id, f"manual/{key}", None)
+                if known is not None:
+                    return known
             if trigger.overlap == "skip" and store.is_at_work(connection, trigger.id):
                 raise Conflict("The one before is still at work; stop it, or wait.", code="at_work")
             occurrence = Occurrence(
@@ -183,10 +213,7 @@ class Triggers:
                 scheduled_at=now,
                 created_at=now,
             )
-            if not store.add(connection, occurrence):
-                found = store.with_key(connection, trigger.id, occurrence.key, None)
-                assert found is not None
-                return found
+            store.add(connection, occurrence)
             _audit(connection, now, person.name, via, "trigger.run", trigger)
             return occurrence
 
@@ -202,14 +229,14 @@ class Triggers:
             TooMany: more deliveries than are taken in a minute, or too many wait.
             Invalid: the Idempotency-Key is none.
         """
+        raw = await body()  # it may take a while: who may send is looked up when it is here
         now = self._clock.now()
         trigger = (
             await self._database.read(lambda c: store.get(c, trigger_id)) if is_storable(trigger_id) else None
         )
-        raw = await body()
         proof = await asyncio.to_thread(self._proof, trigger, headers, raw, now)
         if trigger is None or proof is None or not trigger.enabled or trigger.kind != "webhook":
-            raise NotProven("This webhook is not there, or the secret is not its own.")
+            raise NotProven(_NOT_PROVEN)
         key = headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= 255 and is_storable(key)):
             raise Invalid("An Idempotency-Key has 1 to 255 characters.", code="invalid_key")
@@ -233,6 +260,8 @@ class Triggers:
         )
 
         def work(connection: sa.Connection) -> Occurrence:
+            if store.get(connection, trigger.id) is None:
+                raise NotProven(_NOT_PROVEN)
             if store.pending_of(connection, trigger.id) >= MAX_PENDING:
                 raise TooMany(f"{MAX_PENDING:,} deliveries wait for this trigger already.")
             if store.add(connection, occurrence):
@@ -283,36 +312,31 @@ class Triggers:
             wanted = {str(table["name"]).casefold(): table for table in tables}
             for known in store.everything(connection):
                 if known.source == "file" and known.name.casefold() not in wanted:
-                    firing.withdraw_question(connection, known, now)
-                    store.remove(connection, known.id)
-                    _audit(connection, now, "pizzabot.toml", "file", "trigger.removed", known)
+                    self._drop(connection, known, now)
             for table in tables:
                 self._keep(connection, table, now)
 
         await self._write(work)
 
+    def _drop(self, connection: sa.Connection, known: Trigger, now: datetime) -> None:
+        firing.withdraw_question(connection, known, now)
+        store.remove(connection, known.id)
+        _audit(connection, now, "pizzabot.toml", "file", "trigger.removed", known)
+
     def _keep(self, connection: sa.Connection, table: Mapping[str, Any], now: datetime) -> None:
         known = store.named(connection, str(table["name"]))
-        # What the file does not say goes back to its default, but for what a person switched off.
-        blank = dict.fromkeys(_WRITABLE) if known is not None else {}
-        if known is not None and "enabled" not in table:
-            blank.pop("enabled")
-        trigger = made(
-            blank | dict(table),
-            id=known.id if known is not None else new_id(),
-            owner=self._people.owner,
-            people=self._people,
-            now=now,
-            source="file",
-            known=known,
-        )
-        if "secret" in table:
+        id = known.id if known is not None else new_id()
+        trigger = made_from_table(table, id=id, people=self._people, now=now, known=known)
+        if known is not None and trigger.kind != known.kind:  # another one that only has the same name
+            self._drop(connection, known, now)
+            trigger, known = made_from_table(table, id=new_id(), people=self._people, now=now), None
+        if known is None or not self._is_same_secret(known, trigger, str(table.get("secret"))):
             kept, _ = self._secret(trigger, table)
-            if known is None or not self._is_same_secret(known, trigger, str(table["secret"])):
-                trigger = replace(trigger, secret=kept)
-        trigger = replace(trigger, source="file")
+            trigger = replace(trigger, secret=kept)
         if known is not None and replace(trigger, changed_at=known.changed_at) == known:
             return
+        if known is not None and trigger.paused_action is None:
+            firing.withdraw_question(connection, known, now)
         store.put(connection, trigger, new=known is None)
         event = "trigger.changed" if known is not None else "trigger.created"
         _audit(connection, now, "pizzabot.toml", "file", event, trigger)
@@ -336,35 +360,11 @@ class Triggers:
                 raise Invalid("secret: is for webhooks only; leave it out.", code="invalid_trigger")
             return None, None
         given = written.get("secret")
-        if given is not None and not (isinstance(given, str) and len(given) >= _SHORTEST_SECRET):
-            raise Invalid(
-                f"secret: has at least {_SHORTEST_SECRET} characters; leave it out to have one made.",
-                code="invalid_trigger",
-            )
+        if given is not None:
+            webhooks.check_secret(given)
         secret = given if given is not None else random.token_urlsafe(32)
         kept = self._seal.sealed(secret) if trigger.signing == "hmac" else webhooks.hashed(secret)
         return kept, secret if given is None else None
-
-    async def _store(self, trigger: Trigger, person: Person, via: str, event: str, *, new: bool) -> None:
-        now = self._clock.now()
-
-        def work(connection: sa.Connection) -> None:
-            other = store.named(connection, trigger.name)
-            if other is not None and other.id != trigger.id:
-                raise Conflict(
-                    f"Another trigger is named {other.name}; choose another name.", code="name_taken"
-                )
-            if not new:
-                known = store.lock(connection, trigger.id)
-                if known is None:
-                    raise NotFound("There is no such trigger.")
-                if known.paused_action is not None and trigger.paused_action is None:
-                    firing.withdraw_question(connection, known, now)
-            store.put(connection, trigger, new=new)
-            _audit(connection, now, person.name, via, event, trigger)
-
-        await self._write(work)
-        self._tell()
 
     async def _begun(self, occurrence: Occurrence, now: datetime) -> Occurrence:
         """Start it at once, so that the answer names its thread; what cannot start yet stays pending."""
@@ -387,10 +387,15 @@ class Triggers:
         return await write_now(self._database, work)
 
 
-_WRITABLE = (
-    *("kind", "prompt", "cron", "timezone", "signing", "owner", "channels", "skills", "model", "budget_usd"),
-    *("overlap", "misfire", "misfire_max", "grace", "enabled"),
-)
+def _put(connection: sa.Connection, trigger: Trigger, *, new: bool) -> None:
+    other = store.named(connection, trigger.name)
+    if other is not None and other.id != trigger.id:
+        raise Conflict(f"Another trigger is named {other.name}; choose another name.", code="name_taken")
+    store.put(connection, trigger, new=new)
+
+
+def _gone() -> NotFound:
+    return NotFound("There is no such trigger.")
 
 
 def _wanted(connection: sa.Connection, id_or_name: str) -> Trigger | None:

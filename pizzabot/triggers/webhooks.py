@@ -13,21 +13,27 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 from nacl.utils import random
 
-from pizzabot.errors import ConfigError
+from pizzabot.errors import ConfigError, Invalid
 from pizzabot.home import write_private
 
 WINDOW_SECONDS = 300
 _PREFIX = "sha256="
+_SHORTEST_SECRET, _LONGEST_SECRET = 16, 500
+# What is signed with a time begins so. Were it also taken without, one who caught such a delivery could hold
+# it back and send it whenever they like, as a body of the other kind.
+_TIMED = re.compile(rb"[0-9]{1,11}\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,23 @@ class Proof:
     """A delivery that was proven; `signature` must count only once, None where the secret itself was sent."""
 
     signature: str | None
+
+
+def check_secret(secret: Any) -> None:
+    """Refuse what no header carries as it is, or what is soon guessed. Raises Invalid, `invalid_trigger`."""
+    if (
+        isinstance(secret, str)
+        and _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET
+        and secret.isascii()
+        and secret.isprintable()
+        and " " not in secret
+    ):
+        return
+    raise Invalid(
+        f"secret: has {_SHORTEST_SECRET} to {_LONGEST_SECRET} ASCII characters without spaces; leave it out "
+        "to have one made.",
+        code="invalid_trigger",
+    )
 
 
 def hashed(secret: str) -> str:
@@ -56,6 +79,8 @@ def proof_by_signature(key: bytes, headers: Mapping[str, str], body: bytes, now:
         if not _is_recent(stamp, now):
             return None
         signed = stamp.encode("ascii") + b"." + body
+    elif _TIMED.match(body):
+        return None
     else:
         sent, signed = headers.get("x-hub-signature-256", ""), body
     right = _PREFIX + hmac.new(key, signed, hashlib.sha256).hexdigest()

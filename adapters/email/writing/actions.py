@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import Shown, server_name, shown, tool_name
 from pizzabot.approvals.values import write
-from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.text import exact, visible
 
 from .imitations import harmless, line
@@ -43,6 +43,10 @@ _NEXT: Mapping[Verdict | None, str] = {
 _NEXT_AT_LIMIT: Mapping[Verdict | None, str] = {
     Verdict.APPROVE: "The run goes on.",
     Verdict.REJECT: "The run ends with what it has.",
+}
+_NEXT_OF_TRIGGER: Mapping[Verdict | None, str] = {
+    Verdict.APPROVE: "The trigger fires again at its next time.",
+    Verdict.REJECT: "The trigger is switched off.",
 }
 # How an answer by mail says each verdict. A change is said by changing the values.
 PHRASES: Mapping[Verdict, str] = {
@@ -143,6 +147,8 @@ def _argument(arg: Shown, was: str | None = None) -> Argument:
 
 def outcome(action: Action) -> str:
     """How an action ended: "Approved by Ada in Slack"."""
+    if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
+        return "Withdrawn: the trigger was switched on or off, or removed"
     if action.state is ActionState.WITHDRAWN:
         return "Withdrawn: the work it belongs to was stopped or ended"
     if action.state is ActionState.EXPIRED:
@@ -159,5 +165,7 @@ def what_follows(action: Action) -> str:
     """What an outcome means for the run; empty where that was said already."""
     if action.state in (ActionState.WITHDRAWN, ActionState.EXPIRED):
         return ""
+    if action.tool == FAILURES:
+        return _NEXT_OF_TRIGGER.get(action.decision, "")
     follows = _NEXT_AT_LIMIT if action.kind is ActionKind.LIMIT else _NEXT
     return follows.get(action.decision, "")

@@ -19,6 +19,7 @@ from ..refusals import BadBody, UnsupportedMediaType
 from . import parse
 
 _LARGE_BYTES = 200_000
+_LONGEST_KEY = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,17 @@ class Call:
             f'"{name}" is not a time; write a date, 2026-03-02, or a time with offset, 2026-03-02T09:00:00Z.',
             code="invalid_query",
         )
+
+    def key(self) -> str | None:
+        """The Idempotency-Key, as it was sent; None without one."""
+        sent = self.request.headers.getlist("idempotency-key")
+        if not sent:
+            return None
+        if len(sent) > 1 or not 0 < len(sent[0]) <= _LONGEST_KEY or not sent[0].isprintable():
+            raise Invalid(
+                f"An Idempotency-Key has 1 to {_LONGEST_KEY} printable characters.", code="invalid_key"
+            )
+        return sent[0]
 
     async def json(self, *, limit_bytes: int = body.JSON_BYTES, empty: Json = None) -> Json:
         """The body as JSON; with `empty`, a body that is not there means that.

@@ -23,7 +23,6 @@ _VIEWS: tuple[View, ...] = ("all", "unread", "action", "archived")
 _DEFAULT_PAGE = 50
 _TRACED_RUNS, _MAX_TRACED_RUNS = 20, 100
 _MAX_MESSAGES = 200
-_LONGEST_KEY = 255
 
 
 async def inbox(call: Call) -> Response:
@@ -89,12 +88,8 @@ async def _written(call: Call, *, titled: bool) -> Written:
 
 
 def _key(call: Call) -> str | None:
-    sent = call.request.headers.getlist("idempotency-key")
-    if not sent:
-        return None
-    if len(sent) > 1 or not 0 < len(sent[0]) <= _LONGEST_KEY or not sent[0].isprintable():
-        raise Invalid(f"An Idempotency-Key has 1 to {_LONGEST_KEY} printable characters.", code="invalid_key")
-    return inbound_key("api", call.person, sent[0])
+    sent = call.key()
+    return inbound_key("api", call.person, sent) if sent is not None else None
 
 
 def _accepted(accepted: Accepted, status: int) -> Response:

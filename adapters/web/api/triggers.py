@@ -55,7 +55,7 @@ async def run(call: Call) -> Response:
     """`POST /api/triggers/{trigger_id}/run`: 202, the occurrence."""
     if _object(await call.json(empty={})):
         raise Invalid("A trigger is run without a body.", code="invalid_body")
-    key = call.request.headers.get("idempotency-key")
+    key = call.key()
     occurrence = await call.doors.triggers.run_now(_name(call), call.person, call.via, key)
     return answer(occurrence_row(occurrence), 202)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from pizzabot.errors import Invalid, NotFound
+from pizzabot.errors import Invalid, NotFound, Refused
 from pizzabot.triggers.trigger import Trigger
 
 from ..forms import Form
@@ -28,16 +28,11 @@ async def index(visit: Visit) -> Response:
 
 async def create(visit: Visit, form: Form) -> Response:
     """`POST /triggers`: a new one; a form that cannot be taken comes back with what was typed."""
-    written = _written(form) | {"kind": form.texts.get("kind", "cron")}
-    if written["kind"] == "webhook":
-        written.pop("cron", None)
-    else:
-        written.pop("signing", None)
     try:
-        made = await visit.doors.triggers.create(written, visit.person, VIA)
-    except Invalid as error:
-        found = await visit.doors.triggers.all(visit.person)
-        return await page(visit, "triggers", 422, triggers=found, form=form.texts, problem=str(error))
+        made = await visit.doors.triggers.create(_new(form), visit.person, VIA)
+    except Refused as error:
+        found, said = await visit.doors.triggers.all(visit.person), str(error)
+        return await page(visit, "triggers", error.status, triggers=found, form=form.texts, problem=said)
     if made.secret is None:
         return see_other(f"/triggers/{made.trigger.id}")
     return await _shown(visit, made.trigger, secret=made.secret)
@@ -67,8 +62,8 @@ async def change(visit: Visit, form: Form) -> Response:
         case "save":
             try:
                 await doors.change(known.id, _written(form), visit.person, VIA)
-            except Invalid as error:
-                return await _shown(visit, known, form=form.texts, problem=str(error))
+            except Refused as error:
+                return await _shown(visit, known, form=form.texts, problem=error)
         case _:
             raise Invalid("The form says nothing that can be done; go back and press a button there.")
     return see_other(f"/triggers/{known.id}")
@@ -80,7 +75,7 @@ async def _shown(
     *,
     secret: str | None = None,
     form: Mapping[str, str] | None = None,
-    problem: str | None = None,
+    problem: Refused | None = None,
 ) -> Response:
     firings = await visit.doors.triggers.occurrences(trigger.id, visit.person, limit=_FIRINGS)
     schedule = trigger.schedule if trigger.fires else None
@@ -88,14 +83,14 @@ async def _shown(
     return await page(
         visit,
         "trigger",
-        422 if problem is not None else 200,
+        problem.status if problem is not None else 200,
         trigger=trigger,
         firings=firings,
         upcoming=upcoming,
         hook=f"{visit.doors.url()}/hooks/{trigger.id}",
         secret=secret,
         form=form,
-        problem=problem,
+        problem=str(problem) if problem is not None else None,
     )
 
 
@@ -104,6 +99,13 @@ async def _trigger(visit: Visit) -> Trigger:
         return await visit.doors.triggers.get(str(visit.request.path_params["trigger_id"]), visit.person)
     except NotFound as error:
         raise NotFound("There is no such trigger; it may have been removed.") from error
+
+
+def _new(form: Form) -> dict[str, Any]:
+    """The fields of a new trigger: without what is not for its kind."""
+    kind = form.texts.get("kind", "cron")
+    left_out = ("cron", "misfire", "grace") if kind == "webhook" else ("signing",)
+    return {name: value for name, value in _written(form).items() if name not in left_out} | {"kind": kind}
 
 
 def _written(form: Form) -> dict[str, Any]:
@@ -124,4 +126,4 @@ def _dollars(text: str) -> float | None:
     try:
         return float(text) if text else None
     except ValueError as error:
-        raise Invalid("Budget: is no number of dollars; write it like 0.50.") from error
+        raise Invalid("Dollars for one run: write a number, like 0.50.") from error

@@ -1,0 +1,393 @@
+"""Does every firing happen once, when it is due, and is what was missed told? On both kinds of database."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pizzabot.database.connection import Database, PostgresDatabase, SqliteDatabase
+from pizzabot.inbox import runs
+from pizzabot.triggers import firing, store
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState
+from tests.fakes.clock import FakeClock
+from tests.unit.triggers.unattended import Unattended
+
+START = FakeClock().now()
+
+
+def at(found: list[Occurrence]) -> list[str]:
+    """When firings were due, as clock times."""
+    return [f"{one.scheduled_at:%H:%M}" for one in found]
+
+
+# -- when it fires ---------------------------------------------------------------------------------------
+
+
+async def test_a_schedule_fires_at_its_minute_and_not_again_before_the_next(room: Unattended) -> None:
+    trigger = await room.make()
+    for seconds in (1, 30, 28, 1, 0):
+        await room.tick(seconds=seconds)
+    await room.end()
+    for seconds in (1, 29, 29):
+        await room.tick(seconds=seconds)
+    assert at(await room.firings(trigger)) == ["09:01"]
+    await room.tick(seconds=1)
+    assert at(await room.firings(trigger)) == ["09:01", "09:02"]
+
+
+async def test_the_tick_says_when_the_first_of_all_is_due(room: Unattended) -> None:
+    await room.make(name="one", cron="30 9 * * *")
+    await room.make(name="two", cron="10 9 * * *")
+    assert await room.tick() == START + timedelta(minutes=10)
+
+
+async def test_nothing_fires_for_the_minute_in_which_a_trigger_is_made(room: Unattended) -> None:
+    trigger = await room.make(cron="0 9 * * *")
+    await room.tick()
+    await room.tick(seconds=59)
+    assert await room.firings(trigger) == []
+    assert (await room.trigger(trigger)).next_run_at == START + timedelta(days=1)
+
+
+async def test_nothing_fires_for_the_time_before_a_first_start(room: Unattended) -> None:
+    """The trigger is made, and the server first runs a day and a half later: one firing, said to be late."""
+    trigger = await room.make(cron="0 12 * * *", grace="5m")
+    await room.tick(seconds=30 * 3600)
+    assert [(one.reason, one.missed) for one in await room.firings(trigger)] == [("catch_up", 1)]
+
+
+@pytest.mark.parametrize("how", ["switched on", "another schedule", "another zone", "let go on"])
+async def test_nothing_fires_for_the_time_before_a_change(room: Unattended, how: str) -> None:
+    trigger = await room.make(cron="0 * * * *", enabled=how != "switched on")
+    if how == "let go on":
+        await room.database.write(
+            lambda c: firing._pause(c, trigger, "failed 3 times in a row", room.clock.now())
+        )
+    room.clock.advance(timedelta(hours=5, minutes=30))
+    changes: dict[str, dict[str, Any]] = {
+        "switched on": {"enabled": True},
+        "another schedule": {"cron": "15 * * * *"},
+        "another zone": {"timezone": "Asia/Kathmandu"},
+        "let go on": {"enabled": True},
+    }
+    await room.change(trigger, **changes[how])
+    await room.tick()
+    assert await room.firings(trigger) == []
+    await room.tick(seconds=3600)
+    assert len(await room.firings(trigger)) == 1
+
+
+async def test_a_change_of_anything_else_loses_no_firing(room: Unattended) -> None:
+    trigger = await room.make(cron="0 10 * * *", grace="1h")
+    room.clock.advance(hours := timedelta(hours=1, minutes=10))
+    await room.change(trigger, prompt="Look closely.", grace="2h", name="Noon")
+    await room.tick()
+    (fired,) = await room.firings(trigger)
+    assert fired.scheduled_at == START + hours - timedelta(minutes=10)
+    assert await room.asked(fired.thread_id) == "Look closely."
+
+
+async def test_what_is_off_does_not_fire(room: Unattended) -> None:
+    trigger = await room.make(enabled=False)
+    await room.tick(seconds=600)
+    assert await room.firings(trigger) == []
+    assert (await room.trigger(trigger)).next_run_at is None
+
+
+@pytest.mark.parametrize("second", range(-3, 4))
+async def test_a_restart_at_any_second_around_a_firing_makes_one(room: Unattended, second: int) -> None:
+    trigger = await room.make(cron="1 9 * * *")
+    room.clock.advance(seconds=60 + second)
+    for moment in (0, 1, 1, 1):
+        room.ticker = room.another_ticker()
+        await room.tick(seconds=moment)
+    await room.tick(seconds=10)
+    assert at(await room.firings(trigger)) == ["09:01"]
+    assert len(await room.runs()) == 1
+
+
+async def test_a_crash_between_the_row_and_the_run_is_made_good(room: Unattended) -> None:
+    """The firing was stored and its run was not: the next process begins it, once."""
+    trigger = await room.make()
+    now = room.clock.advance(seconds=60)
+    assert await room.database.write(lambda c: firing.note_due(c, trigger.id, now)) == 1
+    assert await room.states(trigger) == ["pending"]
+    room.ticker = room.another_ticker()
+    await room.tick()
+    await room.tick()
+    assert await room.states(trigger) == ["running"]
+    assert len(await room.runs()) == 1
+
+
+async def test_a_firing_that_was_noted_is_not_noted_again_when_the_mark_was_lost(room: Unattended) -> None:
+    """Its key holds also when a row says that nobody looked yet."""
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    await room.database.write(lambda c: store.put(c, trigger, new=False))
+    await room.tick()
+    assert at(await room.firings(trigger)) == ["09:01"]
+    assert len(await room.runs()) == 1
+
+
+@pytest.fixture
+def second_database(database: Database, sqlite_path: Path, request: pytest.FixtureRequest) -> Any:
+    """Another connection to the same database, as another process has it."""
+    if isinstance(database, SqliteDatabase):
+        other: Database = SqliteDatabase(sqlite_path)
+    else:
+        other = PostgresDatabase(request.getfixturevalue("_migrated_url"))
+    yield other
+    other.close()
+
+
+async def test_two_processes_at_the_same_moment_fire_once(
+    room: Unattended, second_database: Database
+) -> None:
+    triggers = [await room.make(name=f"t{i}", overlap="allow") for i in range(3)]
+    minutes, meet = 5, threading.Barrier(2, timeout=30)
+
+    def process(database: Database) -> None:
+        ticker = Unattended(database, room.clock).ticker
+        for minute in range(1, minutes + 1):
+            meet.wait()
+            asyncio.run(ticker.tick(START + timedelta(minutes=minute)))
+
+    await asyncio.gather(*(asyncio.to_thread(process, d) for d in (room.database, second_database)))
+    for trigger in triggers:
+        assert at(await room.firings(trigger)) == ["09:01", "09:02", "09:03", "09:04", "09:05"]
+        assert set(await room.states(trigger)) == {"running"}
+    assert len(await room.runs()) == len(triggers) * minutes
+
+
+# -- what was missed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "minutes", "reasons"),
+    [
+        ({"misfire": "latest"}, 4 * 60 + 30, ["catch_up"]),
+        ({"misfire": "skip"}, 4 * 60 + 30, []),
+        ({"misfire": "all", "misfire_max": 3}, 4 * 60 + 30, ["catch_up"] * 3),
+        ({"misfire": "all"}, 4 * 60 + 30, ["catch_up"] * 4),
+        ({"misfire": "latest"}, 4 * 60 + 3, ["cron"]),
+        ({"misfire": "skip"}, 4 * 60 + 3, ["cron"]),
+        ({"misfire": "all", "misfire_max": 2}, 4 * 60 + 3, ["catch_up", "catch_up", "cron"]),
+        ({"misfire": "skip", "grace": "2h"}, 4 * 60 + 30, ["cron", "cron"]),
+        ({"misfire": "skip", "grace": "never"}, 4 * 60 + 30, ["cron"] * 4),
+        ({"misfire": "latest", "grace": "1s"}, 60, ["cron"]),
+    ],
+)
+async def test_after_a_downtime_the_policy_and_the_grace_say_what_starts(
+    room: Unattended, written: dict[str, Any], minutes: int, reasons: list[str]
+) -> None:
+    trigger = await room.make(cron="0 * * * *", overlap="allow", **written)
+    await room.tick(seconds=60 * minutes)
+    found = await room.firings(trigger)
+    assert [one.reason for one in found] == reasons
+    assert sum(one.missed for one in found) == (minutes // 60 - len(found) if found else 0)
+    assert all(bool(one.late_seconds) == (one.reason == "catch_up") for one in found)
+
+
+async def test_a_late_firing_says_how_late_it_is_and_how_many_were_missed(room: Unattended) -> None:
+    trigger = await room.make(cron="0 * * * *")
+    await room.tick(seconds=4 * 3600 + 1800)
+    (fired,) = await room.firings(trigger)
+    said = "(late by 30 minutes, 3 earlier ones missed)"
+    assert (await room.thread(fired.thread_id)).title == f"Morning {said}"
+    assert await room.asked(fired.thread_id) == f"Look.\n\n{said}"
+
+
+async def test_a_long_name_leaves_room_for_why_it_comes_so_late(room: Unattended) -> None:
+    trigger = await room.make(name="n" * 100, cron="0 * * * *")
+    await room.tick(seconds=4 * 3600 + 1800)
+    (fired,) = await room.firings(trigger)
+    assert (await room.thread(fired.thread_id)).title.endswith(
+        "… (late by 30 minutes, 3 earlier ones missed)"
+    )
+
+
+async def test_one_on_time_says_nothing_of_time(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=61)
+    (fired,) = await room.firings(trigger)
+    assert (await room.thread(fired.thread_id)).title == "Morning"
+    assert await room.asked(fired.thread_id) == "Look."
+
+
+async def test_all_that_is_caught_up_runs_one_after_the_other(room: Unattended) -> None:
+    trigger = await room.make(cron="0 * * * *", misfire="all")
+    await room.tick(seconds=3 * 3600 + 1800)
+    assert await room.states(trigger) == ["running", "pending", "pending"]
+    for _ in range(3):
+        await room.end()
+        await room.tick()
+    assert await room.states(trigger) == ["succeeded"] * 3
+
+
+# -- while the one before is at work --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overlap", "during", "after"),
+    [
+        ("skip", ["running", "skipped"], ["succeeded", "skipped"]),
+        ("queue", ["running", "pending"], ["succeeded", "running"]),
+        ("allow", ["running", "running"], ["succeeded", "running"]),
+    ],
+)
+async def test_what_happens_while_the_one_before_is_at_work(
+    room: Unattended, overlap: str, during: list[str], after: list[str]
+) -> None:
+    trigger = await room.make(overlap=overlap)
+    await room.tick(seconds=60)
+    await room.tick(seconds=60)
+    assert await room.states(trigger) == during
+    await room.end()
+    await room.tick()
+    assert await room.states(trigger) == after
+
+
+async def test_a_skipped_one_says_why(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    await room.tick(seconds=60)
+    assert (await room.firings(trigger))[1].error == "the one before was still at work"
+
+
+async def test_a_run_that_has_ended_is_not_at_work_even_before_that_was_followed(room: Unattended) -> None:
+    trigger = await room.make(overlap="skip")
+    await room.tick(seconds=60)
+    await room.end()
+    assert not await room.database.read(lambda c: store.is_at_work(c, trigger.id))
+
+
+async def test_what_waits_behind_one_trigger_holds_up_no_other(room: Unattended) -> None:
+    busy = await room.make(name="busy", kind="webhook", prompt="Look.")
+    other = await room.make(name="other", kind="webhook", prompt="Look.")
+    for _ in range(55):
+        await room.delivery(busy)
+    await room.delivery(other)
+    await room.tick()
+    assert await room.states(other) == ["running"]
+    assert (await room.states(busy)).count("pending") == 54
+
+
+async def test_more_than_a_handful_that_may_overlap_all_begin_at_once(room: Unattended) -> None:
+    trigger = await room.make(kind="webhook", overlap="allow")
+    for _ in range(55):
+        await room.delivery(trigger)
+    await room.tick()
+    assert set(await room.states(trigger)) == {"running"}
+
+
+async def test_deliveries_wait_while_a_trigger_is_paused_and_are_left_out_when_it_is_switched_off(
+    room: Unattended,
+) -> None:
+    trigger = await room.make(kind="webhook")
+    await room.database.write(lambda c: firing._pause(c, trigger, "failed", room.clock.now()))
+    await room.delivery(trigger)
+    await room.tick()
+    assert await room.states(trigger) == ["pending"]
+    await room.delivery(trigger, reason="manual")
+    await room.tick()
+    assert await room.states(trigger) == ["pending", "running"]
+    await room.change(trigger, enabled=False)
+    await room.tick()
+    assert [one.error for one in await room.firings(trigger)] == ["the trigger was switched off", None]
+
+
+# -- what goes wrong ------------------------------------------------------------------------------------
+
+
+async def test_one_that_cannot_be_started_is_dead_and_holds_up_nothing(
+    room: Unattended, caplog: pytest.LogCaptureFixture
+) -> None:
+    trigger = await room.make(name="broken")
+    # No door lets a trigger without a prompt in: it stands for a row that nobody thought of.
+    await room.database.write(lambda c: store.put(c, replace(trigger, prompt=""), new=False))
+    sound = await room.make(name="sound")
+    await room.tick(seconds=60)
+    assert await room.states(sound) == ["running"]
+    (found,) = await room.firings(trigger)
+    assert found.state is OccurrenceState.DEAD
+    assert found.error == f"It could not be started; the log has the details under {found.id}."
+    assert found.id in caplog.text
+
+
+async def test_when_its_owner_is_gone_a_trigger_pauses_and_says_so(room: Unattended) -> None:
+    trigger = await room.make(owner="Cay")
+    room.people = type(room.people)(person for person in room.people if person.name != "Cay")
+    room.ticker = room.another_ticker()
+    await room.tick(seconds=60)
+    (fired,) = await room.firings(trigger)
+    gone = "Cay, to whom it belongs, is nobody of [[people]] any more"
+    assert (fired.state, fired.error) == (OccurrenceState.DEAD, gone)
+    assert (await room.trigger(trigger)).paused == gone
+    await room.tick(seconds=600)
+    assert len(await room.firings(trigger)) == 1
+
+
+async def test_when_its_zone_is_gone_a_trigger_pauses_and_says_so(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.database.write(lambda c: store.put(c, replace(trigger, timezone="Mars/Olympus"), new=False))
+    await room.tick(seconds=60)
+    found = await room.trigger(trigger)
+    assert found.paused is not None
+    assert '"Mars/Olympus" is not a time zone' in found.paused
+    assert found.spoken() == "* * * * * (Mars/Olympus)"
+    assert await room.firings(trigger) == []
+
+
+# -- stop everything --------------------------------------------------------------------------------------
+
+
+async def test_while_everything_is_stopped_nothing_fires_and_afterwards_what_was_missed_is_told(
+    room: Unattended,
+) -> None:
+    trigger = await room.make(cron="0 * * * *")
+    now = room.clock.now()
+    await room.database.write(lambda c: runs.stop_everything(c, now, person="Ada", via="web"))
+    for _ in range(3):
+        await room.tick(seconds=3600)
+    assert await room.firings(trigger) == []
+    await room.database.write(runs.resume_everything)
+    await room.tick(seconds=600)
+    (fired,) = await room.firings(trigger)
+    assert (fired.reason, fired.missed) == ("catch_up", 2)
+
+
+async def test_stopped_stays_stopped_over_a_restart(room: Unattended) -> None:
+    trigger = await room.make()
+    now = room.clock.now()
+    await room.database.write(lambda c: runs.stop_everything(c, now, person="Ada", via="web"))
+    room.ticker = room.another_ticker()
+    await room.tick(seconds=60)
+    assert await room.firings(trigger) == []
+
+
+# -- clocks that change -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "cron", "expected"),
+    [
+        # 2026-03-29 02:00 +01:00 -> 03:00 +02:00; 2026-10-25 03:00 +02:00 -> 02:00 +01:00
+        (datetime(2026, 3, 29, 0, 50, tzinfo=UTC), "30 2 * * *", ["01:00"]),
+        (datetime(2026, 10, 24, 23, 50, tzinfo=UTC), "30 2 * * *", ["00:30"]),
+        (datetime(2026, 10, 24, 23, 50, tzinfo=UTC), "30 * * * *", ["00:30", "01:30"]),
+    ],
+)
+async def test_the_ticker_fires_as_the_clock_on_the_wall_says(
+    database: Database, start: datetime, cron: str, expected: list[str]
+) -> None:
+    room = Unattended(database, FakeClock(start))
+    trigger = await room.make(cron=cron, timezone="Europe/Amsterdam", overlap="allow")
+    for _ in range(24):
+        await room.tick(seconds=300)
+    assert at(await room.firings(trigger)) == expected

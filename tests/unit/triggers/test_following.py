@@ -1,0 +1,270 @@
+"""Is a firing followed to its end, and is somebody asked when a trigger fails again and again?"""
+
+from __future__ import annotations
+
+import pytest
+
+from pizzabot import audit
+from pizzabot.approvals import store as actions
+from pizzabot.engine import control
+from pizzabot.errors import Conflict, NotFound
+from pizzabot.inbox import runs
+from pizzabot.messages import FAILURES, ActionState, RunState, Verdict
+from pizzabot.triggers import firing, store
+from pizzabot.triggers.trigger import OccurrenceState
+from tests.fakes.rows import ADA, BOB, CAY, question
+from tests.unit.triggers.unattended import Unattended
+
+# -- to its end --------------------------------------------------------------------------------------------
+
+
+async def test_a_firing_ends_with_its_run(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    room.clock.advance(seconds=5)
+    await room.end()
+    await room.tick(seconds=1)
+    (fired,) = await room.firings(trigger)
+    assert fired.state is OccurrenceState.SUCCEEDED
+    assert fired.started_at is not None
+    assert fired.ended_at is not None
+    assert (fired.ended_at - fired.started_at).total_seconds() == 6
+
+
+async def test_a_firing_waits_with_its_run_and_goes_on_with_it(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    run = await room.claim()
+    now = room.clock.now()
+    asked, _ = await room.database.write(
+        lambda c: actions.ask(c, question(), now, thread_id=run.thread_id, run_id=run.id, requested_by="Ada")
+    )
+    assert await room.database.write(lambda c: runs.pause(c, run, now, used={}, decided=False))
+    await room.tick()
+    assert await room.states(trigger) == ["waiting"]
+    await room.answer(asked, Verdict.APPROVE)
+    await room.tick()
+    assert await room.states(trigger) == ["running"]
+    await room.end()
+    await room.tick()
+    assert await room.states(trigger) == ["succeeded"]
+
+
+async def test_a_crash_of_the_run_leaves_the_firing_at_work(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    await room.claim()
+    await room.database.write(runs.recover)
+    room.ticker = room.another_ticker()
+    await room.tick()
+    assert await room.states(trigger) == ["running"]
+    await room.end()
+    await room.tick()
+    assert await room.states(trigger) == ["succeeded"]
+
+
+async def test_a_failed_firing_says_why_and_lives_again_when_its_run_is_retried(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, error="The model did not answer.")
+    (failed,) = await room.firings(trigger)
+    assert (failed.state, failed.error) == (OccurrenceState.FAILED, "The model did not answer.")
+    await room.retry(failed.thread_id)
+    await room.tick()
+    (again,) = await room.firings(trigger)
+    assert (again.state, again.error, again.ended_at) == (OccurrenceState.RUNNING, None, None)
+    await room.end()
+    await room.tick()
+    assert await room.states(trigger) == ["succeeded"]
+    assert (await room.trigger(trigger)).failures == 0
+
+
+async def test_a_retry_that_ended_before_anybody_looked_is_seen(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger)
+    await room.retry((await room.firings(trigger))[0].thread_id)
+    await room.end()
+    await room.tick()
+    assert await room.states(trigger) == ["succeeded"]
+
+
+async def test_a_stopped_run_ends_its_firing_and_counts_as_no_failure(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    run = await room.claim()
+    await room.database.write(lambda c: room.endings.stopped(c, run.thread_id, person="Ada", via="web"))
+    await room.tick()
+    (fired,) = await room.firings(trigger)
+    assert (fired.state, fired.error) == (OccurrenceState.FAILED, "stopped by a person")
+    assert (await room.trigger(trigger)).failures == 0
+
+
+async def test_a_deleted_thread_ends_its_firing(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.tick(seconds=60)
+    (fired,) = await room.firings(trigger)
+    assert fired.thread_id is not None
+    thread, now = fired.thread_id, room.clock.now()
+    await room.database.write(lambda c: control.delete_thread(c, thread, now, person="Ada", via="web"))
+    await room.tick()
+    assert await room.states(trigger) == ["dead"]
+    await room.tick(seconds=60)
+    assert await room.states(trigger) == ["dead", "running"]
+
+
+async def test_what_a_webhook_brought_is_kept_in_the_message_alone(room: Unattended) -> None:
+    trigger = await room.make(kind="webhook", prompt="About {{ payload.x }}:")
+    await room.delivery(trigger, payload="```\n7\n```", fields={"x": 7})
+    await room.tick()
+    (fired,) = await room.firings(trigger)
+    whole = await room.database.read(lambda c: store.occurrence(c, fired.id))
+    assert whole is not None
+    assert (whole.payload, whole.fields) == (None, None)
+    assert (await room.asked(fired.thread_id)).startswith("About 7:")
+
+
+# -- again and again ------------------------------------------------------------------------------------
+
+
+async def test_the_third_failure_in_a_row_pauses_and_asks_in_its_thread(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 2)
+    assert await room.questions() == []
+    await room.fail(trigger, 1, error="No money  left\non the account.")
+    (asked,) = await room.questions()
+    found, (*_, last) = await room.trigger(trigger), await room.firings(trigger)
+    assert (found.paused, found.next_run_at) == ("failed 3 times in a row", None)
+    assert (asked.thread_id, asked.run_id, asked.state) == (last.thread_id, last.run_id, ActionState.PENDING)
+    assert asked.title == "“Morning” failed 3 times in a row and is paused. Let it go on?"
+    assert asked.why == (
+        "The last time: No money left on the account. Approve lets it fire at its next time again; Reject "
+        "switches it off."
+    )
+    assert asked.tool == FAILURES
+    assert (await room.thread(last.thread_id)).action_count == 1
+    await room.tick(seconds=600)
+    assert len(await room.firings(trigger)) == 3
+
+
+async def test_the_question_is_brought_to_its_owner(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    assert await room.places(asked) == [("slack", "@Ada")]
+
+
+async def test_a_success_in_between_begins_the_count_anew(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 2)
+    await room.tick(seconds=60)
+    await room.end()
+    await room.tick()
+    await room.fail(trigger, 2)
+    assert await room.questions() == []
+    assert (await room.trigger(trigger)).failures == 2
+
+
+async def test_approve_lets_it_fire_at_its_next_time_and_not_for_what_it_missed(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    room.clock.advance(seconds=3600)
+    (asked,) = await room.questions()
+    decided = await room.answer(asked, Verdict.APPROVE)
+    assert not decided.resumes
+    assert (await room.runs())[-1].state == RunState.FAILED
+    await room.tick()
+    found = await room.trigger(trigger)
+    assert (found.enabled, found.paused, found.paused_action, found.failures) == (True, None, None, 0)
+    assert len(await room.firings(trigger)) == 3
+    await room.tick(seconds=60)
+    assert (await room.firings(trigger))[-1].missed == 0
+    assert len(await room.firings(trigger)) == 4
+
+
+async def test_after_approve_three_more_failures_ask_again(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (first,) = await room.questions()
+    await room.answer(first, Verdict.APPROVE)
+    await room.tick()
+    await room.fail(trigger, 3)
+    (second,) = await room.questions()
+    assert second.id != first.id
+    assert second.state is ActionState.PENDING
+
+
+async def test_reject_switches_it_off(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    await room.answer(asked, Verdict.REJECT)
+    await room.tick()
+    found = await room.trigger(trigger)
+    assert (found.enabled, found.paused, found.next_run_at) == (False, None, None)
+
+
+async def test_its_owner_or_an_owner_decides_and_nobody_else(room: Unattended) -> None:
+    trigger = await room.make(owner="Cay")
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    with pytest.raises(NotFound, match="There is no such action"):
+        await room.answer(asked, Verdict.APPROVE, BOB)
+    await room.answer(asked, Verdict.APPROVE, CAY)
+    with pytest.raises(Conflict, match="Already approved by Cay"):
+        await room.answer(asked, Verdict.REJECT, ADA)
+
+
+async def test_the_question_outlives_what_people_do_in_its_thread(room: Unattended) -> None:
+    """Retrying the run that failed, and stopping it, is no answer to whether the trigger goes on."""
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    await room.retry(asked.thread_id)
+    await room.end()
+    await room.tick()
+    assert [one.state for one in await room.questions()] == [ActionState.PENDING]
+    assert (await room.trigger(trigger)).paused is not None
+    assert (await room.thread(asked.thread_id)).action_count == 1
+
+
+async def test_a_question_that_waits_or_was_rejected_is_none_of_the_retried_run(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    await room.answer(asked, Verdict.REJECT)
+    assert await room.database.read(lambda c: actions.limits_of_run(c, asked.run_id)) == []
+
+
+async def test_when_the_thread_with_the_question_is_deleted_the_trigger_stays_paused(
+    room: Unattended,
+) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    now = room.clock.now()
+    await room.database.write(
+        lambda c: control.delete_thread(c, asked.thread_id, now, person="Ada", via="web")
+    )
+    await room.tick(seconds=60)
+    found = await room.trigger(trigger)
+    assert (found.paused, found.paused_action) == ("failed 3 times in a row", None)
+
+
+async def test_every_step_stands_in_the_audit(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (asked,) = await room.questions()
+    await room.answer(asked, Verdict.REJECT)
+    await room.tick()
+    rows = await room.database.read(lambda c: audit.page(c, limit=100, before=None))
+    events = [row.event for row in rows][::-1]
+    for event in ("trigger.fired", "occurrence.failed", "trigger.paused", "action.asked", "trigger.answered"):
+        assert event in events
+    assert events.count("trigger.fired") == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 seconds"), (1, "1 second"), (60, "1 minute"), (7199, "1 hour"), (864_000, "10 days")],
+)
+def test_a_length_of_time_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
+    assert firing.spoken_seconds(seconds) == said
