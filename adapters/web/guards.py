@@ -46,7 +46,7 @@ _HEADERS = {
 }
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LINGER_SECONDS = 2.0
-_LINGER_BYTES = 4 * 1024 * 1024
+_LINGER_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from nacl.exceptions import CryptoError
@@ -102,6 +103,7 @@ class Seal:
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
+        self._turn = Lock()
 
     def sealed(self, secret: str) -> str:
         """`secret` as the database keeps it."""
@@ -121,13 +123,20 @@ class Seal:
             ) from error
 
     def _key(self) -> bytes:
+        with self._turn:  # two that find none at once must not make two
+            return self._read_or_made()
+
+    def _read_or_made(self) -> bytes:
         try:
-            key = b64decode(self._key_file.read_text("ascii"), validate=True)
+            key = b64decode(self._key_file.read_text("ascii").strip(), validate=True)
         except FileNotFoundError:
             key = random(SecretBox.KEY_SIZE)
             write_private(self._key_file, b64encode(key) + b"\n")
         except ValueError:
             key = b""
         if len(key) != SecretBox.KEY_SIZE:
-            raise ConfigError(str(self._key_file), "is no key; restore it from a backup, or remove it")
+            raise ConfigError(
+                str(self._key_file),
+                "is no key; put back a copy of it, or remove it and give its triggers new secrets",
+            )
         return key

@@ -165,7 +165,7 @@ async def test_two_processes_at_the_same_moment_fire_once(
     assert len(await room.runs()) == len(triggers) * minutes
 
 
-# -- what was missed ------------------------------------------------------------------------------------
+# -- what was missed -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ async def test_all_that_is_caught_up_runs_one_after_the_other(room: Unattended) 
     assert await room.states(trigger) == ["succeeded"] * 3
 
 
-# -- while the one before is at work --------------------------------------------------------------------
+# -- while the one before is at work ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ async def test_deliveries_wait_while_a_trigger_is_paused_and_are_left_out_when_i
     assert [one.error for one in await room.firings(trigger)] == ["the trigger was switched off", None]
 
 
-# -- what goes wrong ------------------------------------------------------------------------------------
+# -- what goes wrong -------------------------------------------------------------------------------------
 
 
 async def test_one_that_cannot_be_started_is_dead_and_holds_up_nothing(
@@ -344,7 +344,7 @@ async def test_when_its_zone_is_gone_a_trigger_pauses_and_says_so(room: Unattend
     assert await room.firings(trigger) == []
 
 
-# -- stop everything --------------------------------------------------------------------------------------
+# -- stop everything -------------------------------------------------------------------------------------
 
 
 async def test_while_everything_is_stopped_nothing_fires_and_afterwards_what_was_missed_is_told(
@@ -371,7 +371,7 @@ async def test_stopped_stays_stopped_over_a_restart(room: Unattended) -> None:
     assert await room.firings(trigger) == []
 
 
-# -- clocks that change -----------------------------------------------------------------------------------
+# -- clocks that change ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pizzabot.triggers.trigger import OccurrenceState
 from tests.fakes.rows import ADA, BOB, CAY, question
 from tests.unit.triggers.unattended import Unattended
 
-# -- to its end --------------------------------------------------------------------------------------------
+# -- to its end ------------------------------------------------------------------------------------------
 
 
 async def test_a_firing_ends_with_its_run(room: Unattended) -> None:
@@ -122,7 +122,7 @@ async def test_what_a_webhook_brought_is_kept_in_the_message_alone(room: Unatten
     assert (await room.asked(fired.thread_id)).startswith("About 7:")
 
 
-# -- again and again ------------------------------------------------------------------------------------
+# -- again and again -------------------------------------------------------------------------------------
 
 
 async def test_the_third_failure_in_a_row_pauses_and_asks_in_its_thread(room: Unattended) -> None:
