@@ -91,6 +91,24 @@ def channels(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
 
 
+def triggers(settings: Settings) -> Iterator[Finding]:
+    """Whether every table of `[[triggers]]` can be one."""
+    from pizzabot.clock import SystemClock
+    from pizzabot.errors import Invalid
+    from pizzabot.triggers.trigger import made_from_table
+
+    people, now, wrong = settings.directory(), SystemClock().now(), False
+    for table in settings.triggers:
+        try:
+            made_from_table(table.fields(), id="", people=people, now=now)
+        except Invalid as error:
+            wrong = True
+            yield Finding("error", "triggers", str(error), "correct it in pizzabot.toml")
+    if settings.triggers and not wrong:
+        count = len(settings.triggers)
+        yield Finding("ok", "triggers", f"{count} in pizzabot.toml")
+
+
 async def services(home: Home, settings: Settings) -> list[Finding]:
     """Whether the services that channels talk to let us in; each channel asks its own."""
     found: list[Finding] = []

@@ -36,7 +36,7 @@ def doctor(
     ] = False,
     home: HomeOption = None,
 ) -> int:
-    """Check settings, home, database, Slack, email, model, MCP servers, skills, server and disk."""
+    """Check settings, home, triggers, database, Slack, email, model, MCP servers, skills, server and disk."""
     if offline and send:
         raise typer.BadParameter("give either --offline or --send")
     logging.getLogger().addHandler(logging.NullHandler())  # what fails is a line below, not a log
@@ -86,6 +86,7 @@ def _of_settings(
     home: Home, settings: Settings, environ: Mapping[str, str], *, offline: bool, send: bool
 ) -> Iterator[Finding]:
     yield from checks.channels(settings)
+    yield from checks.triggers(settings)
     yield from checks.databases(home, settings)
     if not offline:
         yield from asyncio.run(checks.services(home, settings))

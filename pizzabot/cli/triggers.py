@@ -37,6 +37,9 @@ Overlap = Annotated[
 Misfire = Annotated[
     str | None, typer.Option("--misfire", help="latest, skip or all, of what a downtime missed.")
 ]
+MisfireMax = Annotated[
+    int | None, typer.Option("--misfire-max", metavar="N", help="With --misfire all: at most so many.")
+]
 Grace = Annotated[str | None, typer.Option("--grace", metavar="TIME", help="This late is still on time.")]
 Signing = Annotated[str | None, typer.Option("--signing", help="secret or hmac, of a webhook.")]
 
@@ -103,6 +106,7 @@ def add(
     budget: Budget = None,
     overlap: Overlap = None,
     misfire: Misfire = None,
+    misfire_max: MisfireMax = None,
     grace: Grace = None,
     signing: Signing = None,
     json: JsonOption = False,
@@ -111,7 +115,7 @@ def add(
     """Make a trigger; it fires from its next time on, never now."""
     if (cron is None) != webhook:
         raise typer.BadParameter("give either --cron or --webhook")
-    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, grace)
+    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, misfire_max, grace)
     kind = "webhook" if webhook else "cron"
     written |= {"name": name, "kind": kind, "prompt": prompt, "cron": cron, "signing": signing}
     with connected(home) as api:
@@ -137,6 +141,7 @@ def edit(
     budget: Budget = None,
     overlap: Overlap = None,
     misfire: Misfire = None,
+    misfire_max: MisfireMax = None,
     grace: Grace = None,
     on: Annotated[
         bool | None, typer.Option("--on/--off", help="Switch it on (also after a pause) or off.")
@@ -146,7 +151,7 @@ def edit(
     home: HomeOption = None,
 ) -> None:
     """Change what is given of a trigger."""
-    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, grace)
+    written = _written(zone, owner, channel, skill, model, budget, overlap, misfire, misfire_max, grace)
     written |= {"name": new_name, "prompt": prompt, "cron": cron, "enabled": on}
     changes = {k: v for k, v in written.items() if v is not None} | ({"secret": None} if new_secret else {})
     if not changes:
@@ -187,6 +192,7 @@ def _written(
     budget: float | None,
     overlap: str | None,
     misfire: str | None,
+    misfire_max: int | None,
     grace: str | None,
 ) -> dict[str, Any]:
     return {
@@ -198,6 +204,7 @@ def _written(
         "budget_usd": budget,
         "overlap": overlap,
         "misfire": misfire,
+        "misfire_max": misfire_max,
         "grace": grace,
     }
 

@@ -16,8 +16,6 @@ def _lines(settings: Settings, channels: Collection[str]) -> Iterator[str]:
     for name in ("slack", "email"):
         if getattr(settings, name).enabled and name not in channels:
             yield f"[{name}]: this version has no {name} channel yet; the table is checked and not used"
-    if settings.triggers:
-        yield "[[triggers]]: this version has no triggers yet; the tables are checked and not used"
     if settings.email.enabled and settings.email.caps.per_unverified_address_day:
         yield "email.caps.per_unverified_address_day: not acted on yet; nobody unverified gets a mail"
     approvals, limits = settings.approvals, settings.limits

@@ -150,6 +150,8 @@ def made(
     Raises:
         Invalid: `invalid_trigger`, `invalid_cron` or `invalid_template`, naming the field and the cure.
     """
+    if unknown := written.keys() - TriggerTable.model_fields.keys():
+        raise _wrong(sorted(unknown)[0][:60], "is not a field of triggers; remove it")
     fields = {k: v for k, v in ((fields_of(known) if known else {}) | dict(written)).items() if v is not None}
     fields.pop("secret", None)
     table = _checked(fields)
@@ -304,8 +306,7 @@ def _checked(fields: Mapping[str, Any]) -> TriggerTable:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the trigger"
-        words = {"missing": "is missing", "extra_forbidden": "is not a field of triggers; remove it"}
-        said = words.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        said = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
         raise _wrong(field, said) from error
 
 
@@ -323,8 +324,9 @@ def _check_places(channels: tuple[str, ...], people: People) -> None:
 
 
 def _wrong(field: str, problem: str) -> Invalid:
+    said = f"{problem}." if not problem.endswith(".") else problem
     return Invalid(
-        f"{field}: {problem}.".replace("..", "."),
+        f"{field}: {said}",
         code="invalid_trigger",
-        details={"errors": [{"path": f"/{field}", "message": problem}]},
+        details={"errors": [{"path": f"/{field}", "message": said}]},
     )

@@ -6,9 +6,13 @@ import asyncio
 import hashlib
 import hmac
 import json
+import os
+import re
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +20,7 @@ import pytest
 import pytest_asyncio
 from pizzabot.adapters.web.body import PATIENCE_SECONDS
 
+from pizzabot.clock import SystemClock
 from pizzabot.ids import new_id
 from pizzabot.triggers.triggers import DELIVERIES_PER_MINUTE, MAX_BODY_BYTES
 from tests.fakes.clock import FakeClock
@@ -130,6 +135,33 @@ async def test_a_signed_delivery_is_taken(
         taken = await outside.post(f"/hooks/{trigger['id']}", content=body, headers=headers)
         assert taken.status_code == 202, taken.text
     assert len(await firings(served, trigger)) == 2
+
+
+RECIPES = re.findall(
+    r"```sh\n(.*?)```",
+    (Path(__file__).parents[2] / "docs" / "triggers.md")
+    .read_text(encoding="utf-8")
+    .partition("### Any program")[2],
+    re.DOTALL,
+)
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
+@pytest.mark.parametrize(("signing", "recipe"), list(zip(("secret", "hmac"), RECIPES, strict=True)))
+async def test_the_documented_recipes_are_taken(
+    served: Served, signing: str, recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What openssl signs is of this very minute.
+    monkeypatch.setattr(served.doors.triggers, "_clock", SystemClock())
+    trigger = await make(served, signing=signing, prompt="Build {{ payload.build.id }} failed. [[say seen]]")
+    environ = {"PATH": os.environ["PATH"], "URL": f"{served.url}/hooks/{trigger['id']}", "SECRET": SECRET}
+    shell = await asyncio.create_subprocess_exec(
+        *("bash", "-euo", "pipefail", "-c", recipe), env=environ, stdout=-1, stderr=-1
+    )
+    out, err = await shell.communicate()
+    assert (shell.returncode, err) == (0, b"")
+    thread = (await served.http.get(f"/api/threads/{json.loads(out)['thread_id']}")).json()
+    assert thread["messages"][0]["text"].startswith("Build 4711 failed.")
 
 
 async def test_every_refusal_is_the_same_answer_to_the_byte(

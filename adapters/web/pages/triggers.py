@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from pizzabot.errors import Invalid, NotFound, Refused
+from pizzabot.text import with_newlines
 from pizzabot.triggers.trigger import Trigger
 
 from ..forms import Form
@@ -111,7 +112,7 @@ def _new(form: Form) -> dict[str, Any]:
 def _written(form: Form) -> dict[str, Any]:
     """The fields of the form: an empty one goes back to its default."""
     written: dict[str, Any] = {
-        name: form.texts[name].strip() or None for name in _TEXTS if name in form.texts
+        name: with_newlines(form.texts[name]).strip() or None for name in _TEXTS if name in form.texts
     }
     for name in _LISTS:
         if name in form.texts:

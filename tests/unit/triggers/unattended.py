@@ -98,6 +98,11 @@ class Unattended:
     async def states(self, trigger: Trigger) -> list[str]:
         return [str(one.state) for one in await self.firings(trigger)]
 
+    async def action(self, known: Action) -> Action:
+        found = await self.database.read(lambda c: actions.get(c, known.id))
+        assert found is not None
+        return found
+
     async def places(self, action: Action) -> list[tuple[str, str]]:
         """Where a question goes."""
         query = sa.select(outbox.c.channel, outbox.c.address).where(outbox.c.action_id == action.id)

@@ -119,11 +119,21 @@ async def at_home(served: Served, name: str = "Ada", app: App | None = None) -> 
 
 
 def places(
-    method: str, thread_id: str = UNKNOWN, action_id: str = UNKNOWN, file_id: str = UNKNOWN
+    method: str,
+    thread_id: str = UNKNOWN,
+    action_id: str = UNKNOWN,
+    file_id: str = UNKNOWN,
+    trigger_id: str = UNKNOWN,
 ) -> list[str]:
     """The paths of all pages that are shown (GET) or that a form is sent to (POST)."""
     return [
-        path.format(thread_id=thread_id, action_id=action_id, attachment_id=file_id, message_id=1)
+        path.format(
+            thread_id=thread_id,
+            action_id=action_id,
+            attachment_id=file_id,
+            trigger_id=trigger_id,
+            message_id=1,
+        )
         for path, page in pages.TABLE.items()
         if (page.show if method == "GET" else page.change) is not None
     ]

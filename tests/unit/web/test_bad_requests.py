@@ -19,7 +19,12 @@ PATHS = [
     (
         method,
         path.format(
-            thread_id=UNKNOWN, action_id=UNKNOWN, attachment_id=UNKNOWN, name="ledger", skill_id=UNKNOWN
+            thread_id=UNKNOWN,
+            action_id=UNKNOWN,
+            attachment_id=UNKNOWN,
+            name="ledger",
+            skill_id=UNKNOWN,
+            trigger_id=UNKNOWN,
         ),
     )
     for path, methods in TABLE.items()

@@ -20,6 +20,7 @@ from pizzabot.clock import SystemClock
 from pizzabot.database.schema import login_codes
 from pizzabot.people import People
 from tests.fakes.clock import FakeClock
+from tests.fakes.rows import ADA
 from tests.fakes.runtime import Served
 from tests.unit.web.asked import asked, store_of, stored
 from tests.unit.web.browser import (
@@ -702,6 +703,8 @@ async def test_a_login_link_from_elsewhere_shows_the_login(served: Served) -> No
 
 async def test_every_page_carries_what_protects_it(served: Served) -> None:
     thread_id, action_id, file_id = await asked(served)
+    hook = {"name": "With a page", "kind": "webhook", "prompt": "Look."}
+    trigger = (await served.doors.triggers.create(hook, ADA, "web")).trigger
     async with at_home(served) as ada:
         for path in places("GET", thread_id, action_id, file_id):
             is_page = path not in ("/events", "/audit/export")

@@ -46,7 +46,7 @@ class Doors:
         async def broken(request: Request) -> PlainTextResponse:
             raise RuntimeError("swordfish")
 
-        return [Route("/hooks/x", hook, methods=["POST"]), Route("/broken", broken)]
+        return [Route("/other/x", hook, methods=["POST"]), Route("/broken", broken)]
 
 
 def channel(**options: Any) -> ApiChannel:
@@ -97,9 +97,9 @@ def test_a_name_is_served_on_ipv4() -> None:
 
 async def test_routes_of_other_channels_are_carried_and_guarded(running: ApiChannel) -> None:
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as http:
-        assert (await http.post("/hooks/x", content=b"payload")).text == "payload"
-        assert (await http.post("/hooks/x", headers={"Origin": "null"})).status_code == 403
-        assert (await http.post("/hooks/x", headers={"Host": "evil"})).status_code == 421
+        assert (await http.post("/other/x", content=b"payload")).text == "payload"
+        assert (await http.post("/other/x", headers={"Origin": "null"})).status_code == 403
+        assert (await http.post("/other/x", headers={"Host": "evil"})).status_code == 421
         broken = await http.get("/broken")
     assert (broken.status_code, broken.json()["error"]["code"]) == (500, "internal")
     assert "swordfish" not in broken.text

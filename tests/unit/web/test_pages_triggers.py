@@ -1,0 +1,275 @@
+"""Can triggers be made, changed, run and removed with forms, without losing what was typed?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from pizzabot.ids import new_id
+from pizzabot.messages import FAILURES
+from pizzabot.triggers import firing, store
+from pizzabot.triggers.trigger import Trigger
+from tests.fakes.rows import ADA
+from tests.fakes.runtime import Served
+from tests.unit.web.asked import store_of
+from tests.unit.web.browser import Browser, at_home, check_page, path_of
+from tests.unit.web.tree import Node, buttons, check, labels, sent_of, shown, tree
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def filled(
+    browser: Browser, path: str, button: str, typed: Mapping[str, str] | None = None
+) -> httpx.Response:
+    """The answer to a form, filled in as somebody does who changes only these fields."""
+    page = await shown(browser, path)
+    for form in page.all("form"):
+        for node in buttons(page, form):
+            if node.text == button:
+                sent = sent_of(page, form, node)
+                assert (typed or {}).keys() <= sent.keys()
+                return await browser.send(
+                    form.attrs.get("action", path).partition("#")[0], sent | dict(typed or {})
+                )
+    raise AssertionError(f"there is no button {button}")
+
+
+async def made(served: Served, **fields: object) -> Trigger:
+    written = {"name": new_id(), "cron": "0 3 1 1 *", "prompt": "[[say done]]"} | fields
+    return (await served.doors.triggers.create(written, ADA, "web")).trigger
+
+
+async def now(served: Served, trigger: Trigger) -> Trigger:
+    return await served.doors.triggers.get(trigger.id, ADA)
+
+
+def value(page: Node, name: str) -> str:
+    """What stands in a field."""
+    (node,) = [node for node in page.walk() if node.attrs.get("name") == name and node.tag != "button"]
+    if node.tag == "textarea":
+        return node.text.removeprefix("\n")
+    if node.tag == "select":
+        (chosen,) = [option for option in node.all("option") if "selected" in option.attrs]
+        return chosen.attrs["value"]
+    return node.attrs["value"]
+
+
+async def test_a_schedule_is_made_by_its_form(served: Served) -> None:
+    name = new_id()
+    async with at_home(served) as browser:
+        typed = {"name": name, "prompt": "First line.\r\nSecond.", "cron": "0 8 * * mon-fri"}
+        answer = await filled(browser, "/triggers", "Create", typed)
+        page = await shown(browser, path_of(answer))
+        check(page)
+        assert page.one("h1").text == name
+        assert "weekdays at 08:00 (Europe/Amsterdam)" in page.text
+        assert name in (await shown(browser, "/triggers")).text
+    trigger = await served.doors.triggers.get(name, ADA)
+    assert (trigger.kind, trigger.owner, trigger.prompt) == ("cron", "Ada", "First line.\nSecond.")
+    assert (trigger.timezone, trigger.overlap, trigger.misfire) == ("Europe/Amsterdam", "skip", "latest")
+
+
+async def test_every_field_of_the_form_counts(served: Served) -> None:
+    typed = {
+        "name": new_id(),
+        "prompt": "Look.",
+        "cron": "@daily",
+        "timezone": "Asia/Tokyo",
+        "channels": "web, Bob",
+        "skills": "bookkeeper",
+        "model": "openai:mock",
+        "budget_usd": "0.25",
+        "overlap": "allow",
+        "misfire": "skip",
+        "grace": "1h",
+    }
+    async with at_home(served) as browser:
+        path = path_of(await filled(browser, "/triggers", "Create", typed))
+        page = await shown(browser, path)
+        assert {name: value(page, name) for name in typed} == typed
+        path_of(await filled(browser, path, "Save"))
+    trigger = await served.doors.triggers.get(typed["name"], ADA)
+    assert (trigger.channels, trigger.skills, trigger.budget_usd) == (("web", "Bob"), ("bookkeeper",), 0.25)
+    assert (trigger.timezone, trigger.overlap, trigger.misfire, trigger.grace) == (
+        *("Asia/Tokyo", "allow", "skip"),
+        "1h",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"),
+    [
+        ({"cron": "every day"}, 422, '"every day" is no schedule'),
+        ({"cron": ""}, 422, "cron: is missing"),
+        ({"timezone": "Mars/Olympus"}, 422, "timezone: "),
+        ({"prompt": " "}, 422, "prompt: is missing"),
+        ({"budget_usd": "cheap"}, 422, "Dollars for one run: write a number, like 0.50."),
+        ({"budget_usd": "nan"}, 422, "budget_usd: "),
+        ({"grace": "soon"}, 422, "grace: "),
+        ({"channels": "fax"}, 422, 'channels: does not know "fax"'),
+        ({"name": "taken already"}, 409, "Another trigger is named Taken already"),
+        ({"kind": "webhook", "prompt": "{{ x }}", "cron": ""}, 422, "The prompt cannot be filled in"),
+    ],
+)
+async def test_what_cannot_be_comes_back_as_it_was_typed_with_the_reason(
+    served: Served, wrong: dict[str, str], status: int, said: str
+) -> None:
+    if "name" in wrong and status == 409:
+        taken = [one.name for one in await served.doors.triggers.all(ADA)]
+        if "Taken already" not in taken:
+            await made(served, name="Taken already")
+    typed = {
+        "name": new_id(),
+        "prompt": "Do <b>this</b>.",
+        "cron": "0 8 * * 1",
+        "model": "openai:mock",
+    } | wrong
+    async with at_home(served) as browser:
+        answer = await filled(browser, "/triggers", "Create", typed)
+        check_page(answer, status)
+        page = tree(answer.text)
+        check(page)
+        assert said in page.one("p", role="alert").text
+        assert {name: value(page, name) for name in typed} == typed
+        assert "open" in page.one("details").attrs
+        trigger = await made(served)
+        typed.pop("kind", None)
+        answer = await filled(browser, f"/triggers/{trigger.id}", "Save", typed)
+        if "kind" in wrong:
+            return
+        check_page(answer, status)
+        page = tree(answer.text)
+        assert said in page.one("p", role="alert").text
+        assert {name: value(page, name) for name in typed} == typed
+    assert await now(served, trigger) == trigger
+
+
+@pytest.mark.parametrize("signing", ["secret", "hmac"])
+async def test_the_secret_of_a_webhook_is_shown_once(served: Served, signing: str) -> None:
+    name = new_id()
+    typed = {"kind": "webhook", "name": name, "prompt": "Look.", "signing": signing}
+    async with at_home(served) as browser:
+        answer = await filled(browser, "/triggers", "Create", typed)
+        check_page(answer, 200)
+        page = tree(answer.text)
+        secret = page.one("pre").text
+        assert len(secret) >= 32
+        trigger = await served.doors.triggers.get(name, ADA)
+        assert f"POST {served.doors.url()}/hooks/{trigger.id}" in page.text
+        again = await browser.get(f"/triggers/{trigger.id}")
+        assert secret not in again.text
+        answer = await filled(browser, f"/triggers/{trigger.id}", "New secret")
+        assert tree(answer.text).one("pre").text != secret
+        path_of(await filled(browser, f"/triggers/{trigger.id}", "Save", {"prompt": "Other."}))
+    after = await now(served, trigger)
+    assert (after.signing, after.prompt, after.overlap) == (signing, "Other.", "queue")
+
+
+async def test_run_now_leads_to_the_thread_and_the_firing_is_listed(served: Served) -> None:
+    trigger = await made(served)
+    async with at_home(served) as browser:
+        path = path_of(await filled(browser, f"/triggers/{trigger.id}", "Run now"))
+        assert path.startswith("/threads/")
+        await served.wait(path.removeprefix("/threads/"), "idle")
+        page = await shown(browser, f"/triggers/{trigger.id}")
+        check(page)
+        assert "run now" in page.one("table").text
+        assert path in [node.attrs["href"] for node in page.one("table").all("a")]
+
+
+async def test_while_the_one_before_is_at_work_run_now_says_so_there(served: Served) -> None:
+    trigger = await made(served, prompt="[[sleep 0.5]]")
+    async with at_home(served) as browser:
+        path_of(await filled(browser, f"/triggers/{trigger.id}", "Run now"))
+        answer = await filled(browser, f"/triggers/{trigger.id}", "Run now")
+        check_page(answer, 409)
+        assert "still at work" in tree(answer.text).text
+
+
+async def test_off_on_and_removed(served: Served) -> None:
+    trigger = await made(served)
+    path = f"/triggers/{trigger.id}"
+    async with at_home(served) as browser:
+        assert path_of(await filled(browser, path, "Switch off")) == path
+        assert not (await now(served, trigger)).enabled
+        page = await shown(browser, path)
+        assert "Switch on" in labels(page)
+        assert "Next:" not in page.text
+        path_of(await filled(browser, path, "Switch on"))
+        assert (await now(served, trigger)).enabled
+        assert path_of(await filled(browser, path, "Remove it for good")) == "/triggers"
+        check_page(await browser.get(path), 404)
+
+
+async def test_a_paused_trigger_says_why_and_can_be_switched_on(served: Served) -> None:
+    trigger = await made(served)
+    await store_of(served).write(
+        lambda c: firing._pause(c, trigger, "failed 3 times in a row", served.doors.clock.now())
+    )
+    async with at_home(served) as browser:
+        assert "failed 3 times in a row" in (await shown(browser, "/triggers")).text
+        page = await shown(browser, f"/triggers/{trigger.id}")
+        assert "Paused: failed 3 times in a row" in page.text
+        path_of(await filled(browser, f"/triggers/{trigger.id}", "Switch on"))
+    assert (await now(served, trigger)).fires
+
+
+async def test_a_zone_that_is_gone_breaks_no_page(served: Served) -> None:
+    trigger = await made(served)
+    gone = replace(trigger, timezone="Mars/Olympus", paused="the zone is gone", next_run_at=None)
+    await store_of(served).write(lambda c: store.put(c, gone, new=False))
+    async with at_home(served) as browser:
+        for path in ("/triggers", f"/triggers/{trigger.id}"):
+            assert "0 3 1 1 * (Mars/Olympus)" in (await shown(browser, path)).text
+    await served.doors.triggers.remove(trigger.id, ADA, "web")
+
+
+async def test_others_triggers_are_not_there(served: Served) -> None:
+    trigger = await made(served, name="Of Ada alone " + new_id())
+    async with at_home(served, "Cay") as browser:
+        assert trigger.name not in (await shown(browser, "/triggers")).text
+        check_page(await browser.get(f"/triggers/{trigger.id}"), 404)
+        check_page(await browser.post(f"/triggers/{trigger.id}", {"do": "remove"}), 404)
+    assert await now(served, trigger) == trigger
+
+
+async def test_names_and_prompts_are_nothing_but_text(served: Served) -> None:
+    hostile = '<script>alert(1)</script>"&'
+    trigger = await made(served, name=hostile, prompt=hostile + "</textarea><b>")
+    async with at_home(served) as browser:
+        for path in ("/triggers", f"/triggers/{trigger.id}"):
+            page = await shown(browser, path)
+            check(page)
+            assert hostile in page.text
+        assert value(page, "prompt") == hostile + "</textarea><b>"
+    await served.doors.triggers.remove(trigger.id, ADA, "web")
+
+
+async def test_the_question_after_failures_reads_as_one_and_its_answer_is_heeded(served: Served) -> None:
+    """On the action's own page: what failed, what either answer does, and no arguments."""
+    trigger = await made(served, prompt="[[fail 400 9]]", overlap="allow")
+    for _ in range(3):
+        fired = await served.doors.triggers.run_now(trigger.id, ADA, "web")
+        assert fired.thread_id is not None
+        await served.wait(fired.thread_id, "failed")
+    await served.doors.triggers._ticker.follow(served.doors.clock.now())
+    found = (await served.http.get(f"/api/threads/{fired.thread_id}")).json()
+    (asked,) = found["actions"]
+    assert (asked["kind"], asked["tool"], asked["allowed_decisions"]) == (
+        "limit",
+        FAILURES,
+        ["approve", "reject"],
+    )
+    async with at_home(served) as browser:
+        page = await shown(browser, f"/actions/{asked['id']}")
+        assert page.one("h1").text == f"“{trigger.name}” failed 3 times in a row and is paused. Let it go on?"
+        assert "Approve lets it fire at its next time again; Reject switches it off." in page.text
+        assert "limit" not in page.one("main").text.lower()
+        answer = await filled(browser, f"/actions/{asked['id']}", "Reject")
+        assert answer.status_code == 303
+    await served.doors.triggers._ticker.follow(served.doors.clock.now())
+    after = await now(served, trigger)
+    assert (after.enabled, after.paused) == (False, None)
