@@ -14,7 +14,7 @@ from pizzabot.cli.output import JsonOption, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.text import at, parsed_time, short, shortened
 from pizzabot.text import visible
-from pizzabot.triggers.trigger import spoken_schedule
+from pizzabot.triggers.schedules import spoken_schedule
 
 _WIDE = 60
 
@@ -70,7 +70,7 @@ def listing(json: JsonOption = False, home: HomeOption = None) -> None:
 def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption = None) -> None:
     """Show a trigger and what became of its newest firings."""
     with connected(home) as api:
-        path = _path(api, name)
+        path = path_of(api, name)
         trigger = api.get(path)
         found = api.get(f"{path}/occurrences", limit=limit)["occurrences"]
         if json:
@@ -157,7 +157,7 @@ def edit(
     if not changes:
         raise typer.BadParameter("nothing is to be changed; see --help")
     with connected(home) as api:
-        made = api.send("PATCH", _path(api, name), body=changes)
+        made = api.send("PATCH", path_of(api, name), body=changes)
         if json:
             print_json(made)
             return
@@ -167,14 +167,14 @@ def edit(
 def remove(name: Name, home: HomeOption = None) -> None:
     """Remove a trigger; the threads it began stay."""
     with connected(home) as api:
-        api.send("DELETE", _path(api, name))
+        api.send("DELETE", path_of(api, name))
     print("Removed.")
 
 
 def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
     """Let a trigger fire once, now."""
     with connected(home) as api:
-        fired = api.post(f"{_path(api, name)}/run")
+        fired = api.post(f"{path_of(api, name)}/run")
         if json:
             print_json(fired)
             return
@@ -243,7 +243,7 @@ def _occurrence(api: Api, row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _path(api: Api, name: str) -> str:
+def path_of(api: Api, name: str) -> str:
     """The trigger's path; it is looked up by its name here, for a name may hold what a path cannot."""
     found = api.get("/api/triggers")["triggers"]
     known = [row["id"] for row in found if name == row["id"] or name.casefold() == row["name"].casefold()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import Annotated
-from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import typer
@@ -42,10 +41,12 @@ def _is_expression(text: str) -> bool:
 
 def _of_trigger(name: str, home: str | None) -> tuple[str, str]:
     """The schedule and the zone of a trigger, which the server knows."""
-    from pizzabot.cli.client import connected  # only here: an expression needs nobody
+    # Only here: an expression needs nobody.
+    from pizzabot.cli.client import connected
+    from pizzabot.cli.triggers import path_of
 
     with connected(home) as api:
-        trigger = api.get(f"/api/triggers/{quote(name, safe='')}")
+        trigger = api.get(path_of(api, name))
     if trigger["cron"] is None:
         raise typer.BadParameter(f"{visible(name)} has no schedule: another program starts it")
     return trigger["cron"], trigger["timezone"]

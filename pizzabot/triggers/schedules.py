@@ -452,3 +452,11 @@ def _spoken_weekdays(weekdays: frozenset[int]) -> str:
     if weekdays == {0, 6}:
         return "weekends"
     return _listed([f"{_DAYS[day]}s" for day in sorted(weekdays, key=lambda day: day or 7)])
+
+
+def spoken_schedule(cron: str, timezone: str) -> str:
+    """A schedule in words, as it is written where that cannot be said."""
+    try:
+        return Schedule.parse(cron, timezone).spoken()
+    except Invalid:
+        return f"{cron} ({timezone})"

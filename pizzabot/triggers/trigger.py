@@ -18,7 +18,7 @@ from pizzabot.people import People, Person
 from pizzabot.settings.tables import TriggerTable
 from pizzabot.settings.values import parse_duration
 from pizzabot.triggers import prompts, webhooks
-from pizzabot.triggers.schedules import Schedule
+from pizzabot.triggers.schedules import Schedule, spoken_schedule
 
 Kind = Literal["cron", "webhook", "digest"]
 Overlap = Literal["skip", "queue", "allow"]
@@ -252,14 +252,6 @@ def made_from_table(
     except Invalid as error:
         raise Invalid(f'[[triggers]] "{table["name"]}": {error}', code=error.code) from error
     return replace(trigger, source="file")
-
-
-def spoken_schedule(cron: str, timezone: str) -> str:
-    """A schedule in words, as it is written where that cannot be said."""
-    try:
-        return Schedule.parse(cron, timezone).spoken()
-    except Invalid:
-        return f"{cron} ({timezone})"
 
 
 _WRITABLE = (

@@ -706,7 +706,7 @@ async def test_every_page_carries_what_protects_it(served: Served) -> None:
     hook = {"name": "With a page", "kind": "webhook", "prompt": "Look."}
     trigger = (await served.doors.triggers.create(hook, ADA, "web")).trigger
     async with at_home(served) as ada:
-        for path in places("GET", thread_id, action_id, file_id):
+        for path in places("GET", thread_id, action_id, file_id, trigger.id):
             is_page = path not in ("/events", "/audit/export")
             if is_page and "/attachments/" not in path and "/messages/" not in path:
                 check_page(await ada.get(path), 200)
