@@ -216,10 +216,11 @@ class Doors:
         return (await self._database.read(lambda c: approvals.seen_action(c, action_id, person)))[0]
 
     async def reopen(self, action_id: str, person: Person, via: str) -> Action:
-        """Make an expired action pending again."""
-        now = self.clock.now()
-        action = await self._write(lambda c: approvals.reopen(c, action_id, person, via, now, self.people))
+        """Make an expired action pending again; its clock starts anew."""
+        reopened = self._engine.endings.reopened
+        action = await self._write(lambda c: reopened(c, action_id, person, via))
         self._action_changed(action)
+        self._engine.due()
         return action
 
     def _action_changed(self, action: Action) -> None:

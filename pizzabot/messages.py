@@ -35,7 +35,7 @@ class ThreadState(StrEnum):
 
 
 class ActionState(StrEnum):
-    """Where an action stands. Every state but `pending` and `expired` is final."""
+    """Where an action stands. Final is every state but `pending`, and `expired` without a decision."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -144,8 +144,29 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """The approval of one person, of the several that an action takes."""
+
+    person: str
+    via: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """A person who put an action off, and until when."""
+
+    person: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
-    """A decision that somebody is asked for. `args` stay what was proposed, `final_args` are what ran."""
+    """A decision that somebody is asked for. `args` stay what was proposed, `final_args` are what ran.
+
+    `quorum` people have to approve the same arguments; `votes` are those who did. When one of them edits,
+    `args` are theirs until enough others have approved them, and `asked_args` what was proposed before.
+    """
 
     id: str
     thread_id: str
@@ -170,9 +191,38 @@ class Action:
     reason: str | None = None
     response: str | None = None
     final_args: Args | None = None
+    waiting_since: datetime | None = None
+    expires_at: datetime | None = None
+    escalated_to: tuple[str, ...] = ()
+    quorum: int = 1
+    votes: tuple[Vote, ...] = ()
+    asked_args: Args | None = None
+    edited_by: str | None = None
+    revision: int = 0
+    snoozes: tuple[Snooze, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a decision can still come: it waits, or it expired and can be reopened."""
+        return self.state is ActionState.PENDING or (
+            self.state is ActionState.EXPIRED and self.decision is None
+        )
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it expired for good: the agent is told that nobody decided in time."""
+        return self.state is ActionState.EXPIRED and self.decision is not None
+
+    @property
+    def shown(self) -> str:
+        """What a copy of its card shows: the state, and while it waits which revision of the card."""
+        if self.state is ActionState.PENDING and self.revision:
+            return f"{self.state}.{self.revision}"
+        return str(self.state)
 
 
-OutboundKind = Literal["answer", "notice", "action", "status"]
+# `reminder` is a short word about an action whose card was shown before.
+OutboundKind = Literal["answer", "notice", "action", "status", "reminder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +253,7 @@ class OutboundItem:
     `key` is the idempotency key: the channel puts it where `Channel.find` can look it up; nothing with it is
     older than `queued_at`. `external_id` is set when a copy is already there and must be repainted in place.
     `action` and `status` are as they stand at delivery, not at queueing, so a late copy is never stale.
+    `card` names the copy of the action that a reminder is about, when there is one at this address.
     """
 
     key: str
@@ -217,6 +268,7 @@ class OutboundItem:
     status: RunStatus | None = None
     person: str | None = None
     external_id: str | None = None
+    card: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from pizzabot.errors import Forbidden
+from pizzabot.messages import Action
 
 Role = Literal["owner", "approver", "member"]
 
@@ -75,12 +76,17 @@ class People:
         """The person with that Slack user id."""
         return self._by_slack.get(user_id)
 
-    def decides(self, person: Person, approvers: Iterable[str], thread_owner: str) -> bool:
-        """`may_decide`, and when all who were named are gone from the settings, owners do."""
+    def decides(self, person: Person, approvers: Iterable[str], thread_owner: str, quorum: int = 1) -> bool:
+        """`may_decide`, and when too few of those who were named are left in the settings, owners do, too."""
         named = frozenset(approvers)
         if may_decide(person, named, thread_owner):
             return True
-        return bool(named) and not any(map(self.by_name, named)) and may_administer(person)
+        left = {found.name for name in named if (found := self.by_name(name)) is not None}
+        return bool(named) and len(left) < quorum and may_administer(person)
+
+    def decides_action(self, person: Person, action: Action, thread_owner: str) -> bool:
+        """Whether the person's word counts for an action in a thread of `thread_owner`."""
+        return self.decides(person, action.approvers, thread_owner, action.quorum)
 
     @property
     def owner(self) -> Person:
@@ -137,6 +143,20 @@ def is_quiet(person: Person, moment: datetime) -> bool:
     if start < end:
         return start <= local < end
     return local >= start or local < end
+
+
+def quiet_until(person: Person, moment: datetime) -> datetime | None:
+    """When the person's quiet hours end, in UTC; None when `moment` does not lie in them."""
+    if person.quiet_hours is None or not is_quiet(person, moment):
+        return None
+    end, zone = time.fromisoformat(person.quiet_hours.split("-")[1]), ZoneInfo(person.timezone)
+    local = moment.astimezone(zone)
+    # A clock that goes back at night shows the end twice, and one that goes forward may skip it.
+    for days in range(2):
+        ends = datetime.combine(local.date() + timedelta(days=days), end, zone).astimezone(UTC)
+        if ends > moment:
+            return ends
+    raise AssertionError("quiet hours end within a day")
 
 
 def _same_name(one: str, other: str) -> bool:

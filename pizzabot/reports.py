@@ -224,7 +224,7 @@ class Reports:
         }
 
     def _decides(self, person: Person, action: Action, thread_owner: str) -> bool:
-        return self._people.decides(person, action.approvers, thread_owner)
+        return self._people.decides_action(person, action, thread_owner)
 
     # -- the house ---------------------------------------------------------------------------------------
 
@@ -411,6 +411,8 @@ def action_row(action: Action, *, may_decide: bool) -> dict[str, Any]:
         "digest": action.digest,
         "state": str(action.state),
         "created_at": iso(action.created_at),
+        "waiting_since": iso(action.waiting_since or action.created_at),
+        "expires_at": iso(action.expires_at),
     }
     if action.decision is not None:
         row |= {

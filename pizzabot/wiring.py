@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pizzabot.agent.limits import Bounds
 from pizzabot.agent.prices import cost_usd
-from pizzabot.approvals.policy import Policy, Rule
+from pizzabot.approvals.policy import Policy, Rule, Timing
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock, SystemClock
 from pizzabot.database.connection import Database, open_database
@@ -29,12 +29,13 @@ from pizzabot.engine import sweep, switches
 from pizzabot.engine.clockwork import Clockwork, Tick
 from pizzabot.engine.engine import Engine, EngineSettings
 from pizzabot.engine.retention import Ages, Retention
+from pizzabot.engine.undecided import Undecided
 from pizzabot.engine.workflows import DbosWorkflows
 from pizzabot.errors import ConfigError, Invalid
 from pizzabot.events import Events
 from pizzabot.home import Home
 from pizzabot.logs import Redaction
-from pizzabot.messages import Event
+from pizzabot.messages import Action, Event
 from pizzabot.metrics import Metrics
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People
@@ -228,6 +229,7 @@ async def open_runtime(
             channels=channels,
             publish=publish,
             delivered=delivery.wake,
+            due=clockwork.wake,
             files=home.attachments,
         )
 
@@ -258,6 +260,14 @@ async def open_runtime(
         except Invalid as error:
             raise ConfigError(str(home.toml), str(error)) from error
         house = _House(skills, tools)
+
+        def undecided(action: Action) -> None:
+            delivery.wake()
+            engine.wake()
+            data = {"action_id": action.id, "state": str(action.state)}
+            events.publish(Event("action", action.thread_id, data))
+
+        every.append(Undecided(database, engine.endings, undecided))
         reports = Reports(
             database=database,
             clock=clock,
@@ -379,15 +389,22 @@ def _engine_settings(
 ) -> EngineSettings:
     limits, approvals = settings.limits, settings.approvals
     rules = [
-        Rule(rule.tool, rule.ask, rule.decisions, tuple(_spelt(people, name) for name in rule.approvers))
+        Rule(
+            rule.tool,
+            rule.ask,
+            rule.decisions,
+            approvers=tuple(_spelt(people, name) for name in rule.approvers),
+            urgent=rule.urgent,
+        )
         for rule in approvals.rules
     ]
+    times = Timing(approvals.reminder_after, approvals.expire_after, approvals.on_expiry)
     return EngineSettings(
         model=settings.model,
         allowance=_allowance(settings),
         worker_tool_calls=limits.worker_tool_calls,
         parallel_runs=limits.parallel_runs,
-        policy=Policy(approvals.default, rules, approvals.skills_may_loosen),
+        policy=Policy(approvals.default, rules, approvals.skills_may_loosen, times),
         price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
         redact=redaction.redacted,
         tracer=tracer,

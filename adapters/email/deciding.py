@@ -69,7 +69,7 @@ class Deciding:
         """A verdict that the mail did not offer: the person may not decide, or did not see everything."""
         people = self._doors.people
         thread = await self._doors.thread(action.thread_id, people.owner)
-        if people.decides(reply.person, action.approvers, thread.owner):
+        if people.decides_action(reply.person, action, thread.owner):
             await self.ask_back(reply, action, words.NOT_BY_MAIL)
         else:
             waits_for = " or ".join(action.approvers) or f"{thread.owner} or an owner"

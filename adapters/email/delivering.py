@@ -83,12 +83,14 @@ class Delivering:
         Raises:
             DeliveryFailed, DeliveryUnknown: as `Sender.send` does.
         """
+        if item.kind == "reminder" and _is_said_otherwise(item):
+            return Receipt(item.external_id or self._message_id(item))
         if item.external_id is not None and not await self._is_news(item):
             return Receipt(item.external_id)
         place = place_at(item.address)
         talk = await self._talks.get(place, item.thread_id)
         to, cc = self._recipients(item, talk, place)
-        self._check_caps(talk, place)
+        self._check_caps(talk, place, reminds=item.kind == "reminder")
         token, message_id = new_token(), self._message_id(item)
         heads = Heads(
             sender=Mailbox(self._own.address, self._doors.settings.email.name),
@@ -157,9 +159,11 @@ class Delivering:
         person = self._doors.people.by_email(place_at(item.address).mailbox)
         return action.decided_via != VIA or person is None or action.decided_by != person.name
 
-    def _check_caps(self, talk: Talk, place: Place) -> None:
+    def _check_caps(self, talk: Talk, place: Place, *, reminds: bool) -> None:
         caps = self._doors.settings.email.caps
-        if talk.unanswered >= caps.automatic_per_thread:
+        # What nobody reads must not use up what an answer needs later.
+        most = caps.automatic_per_thread // 2 if reminds else caps.automatic_per_thread
+        if talk.unanswered >= most:
             raise DeliveryFailed(
                 f"{talk.unanswered} mails went out in this conversation without an answer "
                 "(email.caps.automatic_per_thread); it is in the inbox",
@@ -235,7 +239,7 @@ class Delivering:
             case "answer":
                 said = item.text + _left_out(talk)
                 return await asyncio.to_thread(compose.answer, heads, said, page=page), ()
-            case "action":
+            case "action" | "reminder":
                 assert item.action is not None
                 return await self._about(item, item.action, heads)
         headline, rest = words.headline_and_rest(item.text)
@@ -250,11 +254,23 @@ class Delivering:
         people = self._doors.people
         thread = await self._doors.thread(item.thread_id, people.owner)
         person = people.by_email(place_at(item.address).mailbox)
-        may_decide = person is not None and people.decides(person, action.approvers, thread.owner)
+        may_decide = person is not None and people.decides_action(person, action, thread.owner)
         asking = await asyncio.to_thread(
-            compose.request, heads, action, title=item.thread_title, may_decide=may_decide, page=page
+            compose.request,
+            heads,
+            action,
+            title=item.thread_title,
+            may_decide=may_decide,
+            page=page,
+            deadline=action.expires_at,
+            since=action.waiting_since or action.created_at if item.kind == "reminder" else None,
         )
         return asking.data, asking.offered
+
+
+def _is_said_otherwise(item: OutboundItem) -> bool:
+    """Whether a mail about the end of a wait is sent anyway: by the repaint of the question's own mail."""
+    return item.external_id is not None or item.action is None or item.action.state is not ActionState.PENDING
 
 
 def _left_out(talk: Talk) -> str:

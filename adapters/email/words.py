@@ -5,7 +5,7 @@ from __future__ import annotations
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
 from pizzabot.audit import canonical_json
-from pizzabot.messages import Action, Args, Verdict
+from pizzabot.messages import Action, ActionState, Args, Verdict
 
 from .writing.actions import PHRASES, outcome
 
@@ -67,6 +67,11 @@ def question(action: Action, why: str) -> str:
 
 def too_late(action: Action) -> str:
     """A word on something that is settled."""
+    if action.state is ActionState.EXPIRED:
+        after_all = " Reopen it in the inbox to decide after all." if action.is_open else ""
+        return (
+            f"Too late: {action.title}\n\nIt expired: nobody decided in time. Nothing was changed.{after_all}"
+        )
     if action.decided_by is None:
         return f"This can no longer be decided: {action.title}\n\nIt is {action.state}. Nothing was changed."
     return f"Already {action.state}: {action.title}\n\n{outcome(action)} before. Your answer changed nothing."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from pizzabot.approvals.forms import fields
@@ -39,7 +40,7 @@ _SHOWN_LINES = 200
 _SHOWN_ARGUMENTS = 30
 _CARD_WEIGHT = 12_500  # of JSON, of which a message takes little more
 _DECIDE = "pizza_decide_"
-REVIEW = "pizza_review"
+REVIEW, GO_TO_CARD = "pizza_review", "pizza_review.card"
 _STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.APPROVE: "primary",
     Verdict.REJECT: "danger",
@@ -100,6 +101,36 @@ def card(action: Action, *, title: str, page: str, link: str | None = None) -> t
     if link is not None:
         blocks.append(context(mrkdwn(f"<{link}|The conversation>")))
     return escaped(shortened(text, _NOTIFIED)), blocks
+
+
+def reminder(
+    action: Action, now: datetime, *, title: str, page: str, link: str | None = None
+) -> tuple[str, list[Block]]:
+    """A short word that an action still waits, or that it does no more; `link` is that of its card."""
+    title, asked = shortened(visible(title), 150), shortened(visible(action.title), 300)
+    if action.state is ActionState.PENDING:
+        since = words.spoken(now - (action.waiting_since or action.created_at))
+        said, mark = f"Still waiting for a decision, for {since} now", ":hourglass_flowing_sand:"
+    else:
+        said, mark = words.outcome(action), ":white_check_mark:"
+        if action.state is ActionState.EXPIRED:
+            mark = ":hourglass:"
+    head = f"{mark} *{escaped(visible(said))}*: {escaped(asked)}"
+    facts = [plain_text(title), *(mrkdwn(fact) for fact in _times(action))]
+    blocks: list[Block] = [section(mrkdwn(head)), context(*facts)]
+    if action.is_open:
+        elements = [button("Review", REVIEW, url=page)]
+        if link is not None:
+            elements.insert(0, button("Go to the card", GO_TO_CARD, url=link))
+        blocks.append(actions(f"reminder {action.id}", elements))
+    return escaped(shortened(f"{said}: {asked} ({title})", _NOTIFIED)), blocks
+
+
+def _times(action: Action) -> list[str]:
+    """What the clock has in store for an action, in the reader's own zone."""
+    if action.state is not ActionState.PENDING or action.expires_at is None:
+        return []
+    return [f"Expires {words.moment(action.expires_at)}"]
 
 
 def _card(action: Action, title: str, page: str, *, fits: bool) -> list[Block]:
@@ -188,6 +219,8 @@ def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
     blocks = [actions(f"decide {action.id}", elements)]
     if waits_for:
         blocks.append(context(plain_text(f"Waits for {shortened(visible(waits_for), 300)}.")))
+    if times := _times(action):
+        blocks.append(context(*map(mrkdwn, times)))
     return blocks
 
 

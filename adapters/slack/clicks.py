@@ -155,7 +155,7 @@ class Clicks:
             return modals.told(title, str(error))
         if action.state is not ActionState.PENDING:
             return modals.told(title, words.outcome(action))
-        if not doors.people.decides(person, action.approvers, thread.owner):
+        if not doors.people.decides_action(person, action, thread.owner):
             return modals.told(title, _NOT_YOURS)
         subject = About(action.id, said.digest)
         match said.verdict:

@@ -22,7 +22,7 @@ from pizzabot.text import visible
 
 from .answers import Answer, File, Part, answer
 from .blocks import actions, button, plain_text, section
-from .cards import card
+from .cards import card, reminder
 from .clicks import RETRY, page_of
 from .client import Denied, Limited, NotLetIn
 from .pacing import Pace
@@ -105,15 +105,23 @@ class Delivering:
         return self._rendered(item, link=await self._link(item))
 
     async def _link(self, item: OutboundItem) -> str | None:
-        """Where in Slack the conversation is that a card in private belongs to."""
+        """Where in Slack the conversation is that a card in private belongs to, or the card of a reminder."""
         if item.action is None or place_at(item.address).thread_ts is not None:
             return None
+        if item.kind == "reminder" and item.card is not None:
+            there = copy_named(item.card)
+            return self._workspace.link_to(Place(there.channel, there.ts, None))
         place = await self._workspace.place_of(item.thread_id)
         return self._workspace.link_to(place) if place is not None else None
 
     def _rendered(self, item: OutboundItem, *, link: str | None = None) -> Answer:
         if item.action is not None:
             page = page_of(self._workspace, item.action.id)
+            if item.kind == "reminder":
+                now = self._workspace.doors.clock.now()
+                return Answer(
+                    (Part(*reminder(item.action, now, title=item.thread_title, page=page, link=link)),)
+                )
             return Answer((Part(*card(item.action, title=item.thread_title, page=page, link=link)),))
         if item.status is not None:
             now, live = self._workspace.doors.clock.now(), self._progress.steps(item.thread_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pizzabot.messages import FAILURES, Action, ActionState, Verdict
 
@@ -42,11 +42,19 @@ def outcome(action: Action) -> str:
         return "Withdrawn: the trigger was switched on or off, or removed."
     if action.state is ActionState.WITHDRAWN:
         return "Withdrawn: the work it belongs to was stopped or ended."
+    if action.lapsed:
+        return "Expired: nobody decided in time, and the agent was told."
     if action.state is ActionState.EXPIRED:
         return "Expired: nobody decided in time. Reopen it in the inbox."
     said = _RESOLVED.get(action.decision) if action.state is ActionState.RESOLVED else None
     said = said or _DECIDED.get(action.state, str(action.state).capitalize())
     return f"{said} by {action.decided_by} in {place(action.decided_via)}"
+
+
+def moment(at: datetime) -> str:
+    """A moment, in mrkdwn, as the reader's own Slack writes it; where it cannot, in UTC."""
+    fallback = f"{at:%a} {at.day} {at:%b %Y, %H:%M} UTC"
+    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
 
 
 def spoken(duration: timedelta) -> str:

@@ -29,7 +29,7 @@ from pizzabot.database.connection import Database, write_until_stored
 from pizzabot.errors import PizzaBotError
 from pizzabot.inbox import runs
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, ActionKind, ActionState, Event, Verdict
+from pizzabot.messages import Action, ActionKind, Event, Verdict
 from pizzabot.people import Person
 from pizzabot.tracing import OFF, Span, Tracer
 
@@ -312,6 +312,3 @@ async def pause(run: RunContext, question: Question) -> NoReturn:
 def pending_questions(interrupts: Sequence[Any]) -> list[str]:
     """The question ids that a paused graph waits for."""
     return [str(interrupt.value["question"]) for interrupt in interrupts]
-
-
-OPEN = (ActionState.PENDING, ActionState.EXPIRED)

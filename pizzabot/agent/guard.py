@@ -27,7 +27,7 @@ from langgraph.types import Command
 
 from pizzabot.agent import context, effects
 from pizzabot.agent.activity import Activity, ActivityKind, Outcome
-from pizzabot.agent.context import OPEN, OutOfTime, RunContext, milliseconds_since, pause
+from pizzabot.agent.context import OutOfTime, RunContext, milliseconds_since, pause
 from pizzabot.agent.effects import Effect
 from pizzabot.agent.wording import refusal
 from pizzabot.approvals import arguments
@@ -96,7 +96,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         effect, action = await run.database.read(
             lambda connection: (effects.get(connection, key), actions.answered(connection, key))
         )
-        return effect is not None or (action is not None and action.state not in OPEN)
+        return effect is not None or (action is not None and not action.is_open)
 
     async def _built_in(
         self,
@@ -139,8 +139,10 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             return _message(call, f"The call {told}: the run ends here, at its limit.", error=True)
         gate, args = self._gate(run, call), call.args
         # A stored answer binds whatever the rules say now: the gate decides only whether to ask.
-        if gate is not None or (action is not None and action.state not in OPEN):
+        if gate is not None or (action is not None and not action.is_open):
             action = await self._decision(run, call, gate, action)
+            if action.lapsed:
+                return _lapsed(call)
             if action.state is ActionState.REJECTED:
                 return _rejected(call, action)
             if action.state is ActionState.RESPONDED:
@@ -160,10 +162,10 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         self, run: RunContext, call: _Call, gate: Gate | None, action: Action | None
     ) -> Action:
         """The decision about this call; pauses while there is none."""
-        if action is None or action.state in OPEN:
+        if action is None or action.is_open:
             assert gate is not None, "without a gate only a decided action comes here"
             await pause(run, self._question(call, gate))
-        if gate is not None and not still_counts(gate, action):
+        if gate is not None and not action.lapsed and not still_counts(gate, action):
             # The rules were tightened after the decision: what was approved is asked anew.
             return await self._ask_anew(run, call, gate, action)
         return action
@@ -181,6 +183,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             approvers=gate.approvers,
             skill=self._worker,
             why=spec.description[:500] or None,
+            quorum=gate.quorum,
         )
 
     async def _ask_anew(self, run: RunContext, call: _Call, gate: Gate, action: Action) -> NoReturn:
@@ -375,6 +378,15 @@ def _message_of(call: _Call, result: Mapping[str, Any]) -> ToolMessage:
         tool_call_id=call.id,
         name=call.tool.name,
         status="error" if result.get("error") else "success",
+    )
+
+
+def _lapsed(call: _Call) -> ToolMessage:
+    return _message(
+        call,
+        "Nobody decided on this call in time; it was not made and must not be tried again in another way. "
+        "Say in your answer that it was not done, and why.",
+        error=True,
     )
 
 

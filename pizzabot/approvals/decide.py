@@ -73,7 +73,7 @@ def decide(
         Invalid: `decision_not_allowed`, or `invalid_args` with `details["errors"]`.
     """
     action, thread = seen_action(connection, decision.action_id, person)
-    permitted = people.decides(person, action.approvers, thread.owner)
+    permitted = people.decides_action(person, action, thread.owner)
     check(decision, action, permitted=permitted)
     final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
     settled = store.settle(
@@ -111,7 +111,7 @@ def decide(
             else {}
         ),
     )
-    outbox.repaint(connection, action.id, settled.state, now)
+    outbox.repaint(connection, action.id, settled.shown, now)
     if settled.tool == FAILURES:  # no run waits for it
         return Decided(settled, resumes=False)
     if settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
@@ -174,6 +174,10 @@ def already_decided(action: Action) -> Conflict:
     """The refusal of a late word: says who was first, what, where."""
     if action.decided_by:
         by = f"Already {action.state} by {action.decided_by} in {action.decided_via}."
+    elif action.lapsed:
+        by = "Too late: it expired because nobody decided in time, and the agent was told."
+    elif action.is_open:
+        by = "Too late: it expired because nobody decided in time. Reopen it to decide after all."
     else:
         by = f"This action is {action.state}; it can no longer be decided."
     return Conflict(by, code="already_decided", details={"action": action})
@@ -191,21 +195,23 @@ def _allow_more(connection: sa.Connection, action: Action) -> None:
 
 def reopen(
     connection: sa.Connection, action_id: str, person: Person, via: str, now: datetime, people: People
-) -> Action:
+) -> tuple[Action, threads.Thread]:
     """Make an expired action pending again; for those who may decide it."""
     action, thread = seen_action(connection, action_id, person)
-    if not people.decides(person, action.approvers, thread.owner):
+    if not people.decides_action(person, action, thread.owner):
         raise Forbidden("This is not yours to reopen.", code="not_an_approver")
-    opened = store.settle(connection, action_id, [ActionState.EXPIRED], state=ActionState.PENDING)
+    opened = store.reopen(connection, action_id)
     if opened is None:
         raise Conflict(
-            f"Only an expired action can be reopened; this one is {action.state}.",
+            already_decided(action).args[0]
+            if action.lapsed
+            else f"Only an expired action can be reopened; this one is {action.state}.",
             code="not_expired",
             details={"action": action},
         )
     audit.append(connection, now, actor=person.name, via=via, event="action.reopened", subject=action_id)
-    outbox.repaint(connection, action_id, opened.state, now)
-    return opened
+    outbox.repaint(connection, action_id, opened.shown, now)
+    return opened, thread
 
 
 def record_refusal(

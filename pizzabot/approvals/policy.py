@@ -8,7 +8,8 @@ Strongest first: the skill's `interruptOn`; the operator's `[[approvals.rules]]`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Literal
 
 from pizzabot.messages import Verdict
@@ -19,20 +20,48 @@ DEFAULT_DECISIONS = (Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One `[[approvals.rules]]` table; `approvers` are names as `[[people]]` write them."""
+    """One `[[approvals.rules]]` table; all names are as `[[people]]` write them.
+
+    `escalate_after` and `escalate_to` of None are those of `[approvals]`.
+    """
 
     tool: str
     ask: bool = True
     decisions: tuple[str, ...] = DEFAULT_DECISIONS
     approvers: tuple[str, ...] = ()
+    quorum: int = 1
+    urgent: bool = False
+    escalates: bool = False  # whether it says itself when and to whom
+    escalate_after: timedelta | None = None
+    escalate_to: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What becomes of an action that nobody decides. A time of None: never.
+
+    `urgent`: reminders are said in quiet hours, too.
+    """
+
+    reminder_after: timedelta | None = None
+    expire_after: timedelta | None = None
+    on_expiry: Literal["park", "reject"] = "park"
+    escalate_after: timedelta | None = None
+    escalate_to: tuple[str, ...] = ()
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A person must decide. No `approvers`: the thread's owner and people with role owner."""
+    """`quorum` people must agree. No `approvers`: the thread's owner and people with role owner.
+
+    `substitutes` may decide after the action was escalated to them.
+    """
 
     decisions: tuple[Verdict, ...]
     approvers: tuple[str, ...]
+    quorum: int = 1
+    substitutes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +79,32 @@ class Policy:
     default: Literal["ask", "annotations", "allow"]
     rules: Sequence[Rule]
     skills_may_loosen: bool
+    times: Timing = Timing()
 
     def gate(self, tool: str, *, read_only: bool, skill: SkillWord | None) -> Gate | None:
         """The gate before `tool` (a full name such as `mcp:ledger:pay`), or None when it may run."""
         rule = self.rule_for(tool)
-        approvers = tuple(rule.approvers) if rule else ()
         operator = self._operator_decisions(rule, read_only=read_only)
         if skill is None:
-            return Gate(operator, approvers) if operator is not None else None
+            return self._gate(operator, rule, tool) if operator is not None else None
         if not skill.ask:
             loosened = operator is None or self.skills_may_loosen
-            return None if loosened else Gate(operator or (), approvers)
-        return Gate(self._tighter(skill.decisions, rule), approvers)
+            return None if loosened else self._gate(operator or (), rule, tool)
+        return self._gate(self._tighter(skill.decisions, rule), rule, tool)
+
+    def _gate(self, decisions: tuple[Verdict, ...], rule: Rule | None, tool: str) -> Gate:
+        approvers, quorum = (tuple(rule.approvers), rule.quorum) if rule else ((), 1)
+        return Gate(decisions, approvers, quorum, self.timing(tool).escalate_to)
+
+    def timing(self, tool: str) -> Timing:
+        """What becomes of an action about `tool`, or about a limit, that nobody decides."""
+        rule = self.rule_for(tool)
+        if rule is None:
+            return self.times
+        timing = replace(self.times, urgent=rule.urgent)
+        if rule.escalates:
+            timing = replace(timing, escalate_after=rule.escalate_after, escalate_to=rule.escalate_to)
+        return timing
 
     def rule_for(self, tool: str) -> Rule | None:
         """The most specific rule that names the tool; among equals the first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,17 +10,23 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot.approvals.arguments import digest
-from pizzabot.database.schema import ACTION_PENDING, action_approvers, actions, threads
-from pizzabot.ids import new_id
-from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Verdict
-
-DECIDED = (
-    ActionState.APPROVED,
-    ActionState.EDITED,
-    ActionState.REJECTED,
-    ActionState.RESPONDED,
-    ActionState.RESOLVED,
+from pizzabot.database.schema import (
+    ACTION_PENDING,
+    action_approvers,
+    actions,
+    reminders,
+    threads,
+    votes,
 )
+from pizzabot.ids import new_id
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Snooze, Verdict, Vote
+
+# Waits, or expired and can be reopened: the same as Action.is_open.
+_OPEN = sa.or_(
+    ACTION_PENDING,
+    sa.and_(actions.c.state == ActionState.EXPIRED, actions.c.decision.is_(None)),
+)
+CLOSED = sa.not_(_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,50 @@ class Question:
     approvers: tuple[str, ...]
     skill: str | None = None
     why: str | None = None
+    quorum: int = 1
 
 
-def _action(row: Any) -> Action:
+def _actions(connection: sa.Connection, rows: Iterable[Any]) -> list[Action]:
+    """Rows as actions, with who approved them and who put them off."""
+    found = list(rows)
+    voted = _votes(connection, [row for row in found if row.quorum > 1])
+    snoozed = _snoozes(connection, [row.id for row in found if row.state == ActionState.PENDING])
+    return [_action(row, voted.get(row.id, ()), snoozed.get(row.id, ())) for row in found]
+
+
+def _first(connection: sa.Connection, row: Any) -> Action | None:
+    return _actions(connection, [row])[0] if row is not None else None
+
+
+def _votes(connection: sa.Connection, rows: Sequence[Any]) -> dict[str, tuple[Vote, ...]]:
+    if not rows:
+        return {}
+    digests, found = {row.id: row.digest for row in rows}, dict[str, tuple[Vote, ...]]()
+    query = sa.select(votes).where(votes.c.action_id.in_(digests)).order_by(votes.c.at, votes.c.person)
+    for vote in connection.execute(query):
+        if vote.digest == digests[vote.action_id]:
+            found[vote.action_id] = (
+                *found.get(vote.action_id, ()),
+                Vote(vote.person, vote.via, vote.at),
+            )
+    return found
+
+
+def _snoozes(connection: sa.Connection, ids: Sequence[str]) -> dict[str, tuple[Snooze, ...]]:
+    if not ids:
+        return {}
+    found = dict[str, tuple[Snooze, ...]]()
+    query = (
+        sa.select(reminders)
+        .where(reminders.c.action_id.in_(ids), reminders.c.snoozed_until.is_not(None))
+        .order_by(reminders.c.snoozed_until, reminders.c.person)
+    )
+    for row in connection.execute(query):
+        found[row.action_id] = (*found.get(row.action_id, ()), Snooze(row.person, row.snoozed_until))
+    return found
+
+
+def _action(row: Any, voted: tuple[Vote, ...], snoozed: tuple[Snooze, ...]) -> Action:
     return Action(
         id=row.id,
         thread_id=row.thread_id,
@@ -67,13 +114,26 @@ def _action(row: Any) -> Action:
         reason=row.reason,
         response=row.response,
         final_args=row.final_args,
+        waiting_since=row.waiting_since,
+        expires_at=row.expires_at,
+        escalated_to=tuple(row.escalated_to),
+        quorum=row.quorum,
+        votes=voted,
+        asked_args=row.asked_args,
+        edited_by=row.edited_by,
+        revision=row.revision,
+        snoozes=snoozed,
     )
 
 
 def get(connection: sa.Connection, action_id: str) -> Action | None:
     """The action, or None."""
-    row = connection.execute(sa.select(actions).where(actions.c.id == action_id)).first()
-    return _action(row) if row else None
+    return _first(connection, connection.execute(sa.select(actions).where(actions.c.id == action_id)).first())
+
+
+def lock(connection: sa.Connection, action_id: str) -> None:
+    """Hold the action until the commit: of two votes at once the second must count the first one."""
+    connection.execute(sa.select(actions.c.id).where(actions.c.id == action_id).with_for_update())
 
 
 def answered(connection: sa.Connection, question_id: str) -> Action | None:
@@ -84,7 +144,7 @@ def answered(connection: sa.Connection, question_id: str) -> Action | None:
         .order_by(actions.c.id.desc())
         .limit(1)
     ).first()
-    return _action(row) if row else None
+    return _first(connection, row)
 
 
 def _asks(question_id: str) -> sa.ColumnElement[bool]:
@@ -128,13 +188,11 @@ def ask(
             approvers=list(question.approvers),
             state=ActionState.PENDING,
             created_at=now,
+            escalated_to=[],
+            quorum=question.quorum,
         )
     )
-    if question.approvers:
-        connection.execute(
-            sa.insert(action_approvers),
-            [{"person": p, "thread_id": thread_id, "action_id": action_id} for p in question.approvers],
-        )
+    _name(connection, thread_id, action_id, question.approvers)
     count_pending(connection, thread_id)
     action = get(connection, action_id)
     assert action is not None
@@ -153,20 +211,134 @@ def oldest_pending(connection: sa.Connection) -> datetime | None:
     return connection.execute(sa.select(sa.func.min(actions.c.created_at)).where(ACTION_PENDING)).scalar()
 
 
+def _name(connection: sa.Connection, thread_id: str, action_id: str, people: Sequence[str]) -> None:
+    if people:
+        connection.execute(
+            sa.insert(action_approvers),
+            [{"person": p, "thread_id": thread_id, "action_id": action_id} for p in people],
+        )
+
+
 def settle(
     connection: sa.Connection, action_id: str, from_states: Sequence[ActionState], **values: Any
 ) -> Action | None:
     """Compare-and-set: change the action when it is in one of `from_states`; None when it is not."""
+    return _change(connection, action_id, actions.c.state.in_(from_states), values)
+
+
+def _change(
+    connection: sa.Connection, action_id: str, condition: sa.ColumnElement[bool], values: Mapping[str, Any]
+) -> Action | None:
     row = connection.execute(
-        sa.update(actions)
-        .where(actions.c.id == action_id, actions.c.state.in_(from_states))
-        .values(**values)
-        .returning(*actions.c)
+        sa.update(actions).where(actions.c.id == action_id, condition).values(**values).returning(*actions.c)
     ).first()
     if row is None:
         return None
+    if row.state != ActionState.PENDING:
+        connection.execute(sa.delete(reminders).where(reminders.c.action_id == action_id))
     count_pending(connection, row.thread_id)
-    return _action(row)
+    return _first(connection, row)
+
+
+def revise(connection: sa.Connection, action_id: str, **values: Any) -> Action | None:
+    """Change a pending action, and with it what its cards show; None when it does not wait any more."""
+    return _change(connection, action_id, ACTION_PENDING, values | {"revision": actions.c.revision + 1})
+
+
+def reopen(connection: sa.Connection, action_id: str) -> Action | None:
+    """expired -> pending; None when it is not expired, or is so for good."""
+    condition = sa.and_(actions.c.state == ActionState.EXPIRED, actions.c.decision.is_(None))
+    return _change(connection, action_id, condition, {"state": ActionState.PENDING})
+
+
+# -- time ------------------------------------------------------------------------------------------------
+
+
+def wind(
+    connection: sa.Connection,
+    action_id: str,
+    now: datetime,
+    *,
+    expires_at: datetime | None,
+    escalates_at: datetime | None,
+) -> Action | None:
+    """Start the clock of a pending action, once more when it was reopened."""
+    values = {"waiting_since": now, "expires_at": expires_at, "escalates_at": escalates_at}
+    return _change(connection, action_id, ACTION_PENDING, values)
+
+
+def unwound(connection: sa.Connection, *, limit: int) -> list[Action]:
+    """Pending actions whose clock was never started: asked by a version that had none."""
+    query = sa.select(actions).where(ACTION_PENDING, actions.c.waiting_since.is_(None))
+    return _actions(connection, connection.execute(query.order_by(actions.c.id).limit(limit)))
+
+
+def expiring(connection: sa.Connection, now: datetime, *, limit: int) -> list[Action]:
+    """Pending actions whose time is up, the first first."""
+    return _due(connection, actions.c.expires_at, now, limit)
+
+
+def escalating(connection: sa.Connection, now: datetime, *, limit: int) -> list[Action]:
+    """Pending actions that others have to look at, the first first."""
+    return _due(connection, actions.c.escalates_at, now, limit)
+
+
+def _due(connection: sa.Connection, at: sa.Column[Any], now: datetime, limit: int) -> list[Action]:
+    query = sa.select(actions).where(ACTION_PENDING, at <= now).order_by(at).limit(limit)
+    return _actions(connection, connection.execute(query))
+
+
+def expire(connection: sa.Connection, action_id: str, now: datetime, *, for_good: bool) -> Action | None:
+    """pending -> expired, when its time is up; None when it is not, or somebody was first."""
+    values: dict[str, Any] = {"state": ActionState.EXPIRED}
+    if for_good:
+        values |= {"decision": Verdict.REJECT, "decided_at": now}
+    condition = sa.and_(ACTION_PENDING, actions.c.expires_at <= now)
+    return _change(connection, action_id, condition, values)
+
+
+def escalate(
+    connection: sa.Connection, action: Action, now: datetime, *, to: Sequence[str], approvers: Sequence[str]
+) -> Action | None:
+    """Let others decide, too, when that is due; None when it is not, or somebody was first."""
+    values = {
+        "escalates_at": None,
+        "escalated_to": list(to),
+        "approvers": list(approvers),
+        "revision": actions.c.revision + 1,
+    }
+    condition = sa.and_(ACTION_PENDING, actions.c.escalates_at <= now)
+    escalated = _change(connection, action.id, condition, values)
+    if escalated is not None:
+        added = [name for name in approvers if name not in action.approvers]
+        _name(connection, action.thread_id, action.id, added)
+    return escalated
+
+
+def next_due(connection: sa.Connection) -> datetime | None:
+    """When the next action expires or is escalated; None when none does."""
+    found = [
+        connection.execute(sa.select(sa.func.min(at)).where(ACTION_PENDING)).scalar()
+        for at in (actions.c.expires_at, actions.c.escalates_at)
+    ]
+    return min((moment for moment in found if moment is not None), default=None)
+
+
+# -- votes -----------------------------------------------------------------------------------------------
+
+
+def vote(connection: sa.Connection, action: Action, person: str, via: str, now: datetime) -> None:
+    """Count a person's approval of the action as it is."""
+    row = {"action_id": action.id, "person": person, "digest": action.digest, "via": via, "at": now}
+    connection.execute(sa.insert(votes), row)
+
+
+def forget_votes(connection: sa.Connection, action_id: str) -> None:
+    """What was approved is not what is asked any more."""
+    connection.execute(sa.delete(votes).where(votes.c.action_id == action_id))
+
+
+# -- reading ---------------------------------------------------------------------------------------------
 
 
 def withdraw(connection: sa.Connection, thread_id: str) -> list[Action]:
@@ -176,16 +348,14 @@ def withdraw(connection: sa.Connection, thread_id: str) -> list[Action]:
     """
     rows = connection.execute(
         sa.update(actions)
-        .where(
-            actions.c.thread_id == thread_id,
-            actions.c.state.in_((ActionState.PENDING, ActionState.EXPIRED)),
-            _OF_RUN,
-        )
+        .where(actions.c.thread_id == thread_id, _OPEN, _OF_RUN)
         .values(state=ActionState.WITHDRAWN)
         .returning(*actions.c)
     ).all()
+    if rows:
+        connection.execute(sa.delete(reminders).where(reminders.c.action_id.in_([row.id for row in rows])))
     count_pending(connection, thread_id)
-    return [_action(row) for row in rows]
+    return _actions(connection, rows)
 
 
 _OF_RUN = actions.c.tool != FAILURES
@@ -211,7 +381,7 @@ def of_thread(
     query = sa.select(actions).where(actions.c.thread_id == thread_id).order_by(actions.c.id)
     if run_ids is not None:
         query = query.where(sa.or_(actions.c.run_id.in_(run_ids), ACTION_PENDING))
-    return [_action(row) for row in connection.execute(query)]
+    return _actions(connection, connection.execute(query))
 
 
 def pending_in(
@@ -226,7 +396,7 @@ def pending_in(
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     """The answers to "may this run go on?"."""
     query = sa.select(actions).where(actions.c.run_id == run_id, actions.c.kind == ActionKind.LIMIT, _OF_RUN)
-    return [_action(row) for row in connection.execute(query.order_by(actions.c.id))]
+    return _actions(connection, connection.execute(query.order_by(actions.c.id)))
 
 
 def page(
@@ -249,7 +419,7 @@ def page(
         query = query.where(actions.c.state == state)
     if before is not None:
         query = query.where(actions.c.id < before)
-    return [_action(row) for row in connection.execute(query)]
+    return _actions(connection, connection.execute(query))
 
 
 def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
@@ -263,6 +433,6 @@ def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
 def any_decided(connection: sa.Connection, question_ids: Sequence[str]) -> bool:
     """Whether one of these questions has its answer by now."""
     return any(
-        (action := answered(connection, question_id)) is not None and action.state in DECIDED
+        (action := answered(connection, question_id)) is not None and not action.is_open
         for question_id in question_ids
     )

@@ -128,7 +128,7 @@ def thread_lines(api: Api, thread: Mapping[str, Any]) -> Iterator[str]:
             again = api.command("retry", short(thread["id"]))
             yield f"\nFailed: {visible(error['message'])} Try again: {again}"
     for action in thread["actions"]:
-        if action["state"] in ("pending", "expired"):
+        if action["state"] == "pending" or (action["state"] == "expired" and "decision" not in action):
             yield ""
             yield from action_lines(api, action)
 
@@ -157,6 +157,8 @@ def action_lines(api: Api, action: Mapping[str, Any]) -> Iterator[str]:
     if action.get("why"):
         yield visible(" ".join(action["why"].split()))
     yield from shown_args(action["args"])
+    if action["state"] == "pending" and action.get("expires_at"):
+        yield f"expires {at(parsed_time(action['expires_at']), api.zone)}"
     if action["state"] == "expired":
         yield f"expired; {api.command('reopen', short(action['id']))}"
     elif action.get("may_decide", True):

@@ -254,12 +254,46 @@ actions = sa.Table(
     sa.Column("decided_at", UtcTime),
     sa.Column("decided_via", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
+    # Approvals over time. NULL: from before there was any, until the clock is wound.
+    sa.Column("waiting_since", UtcTime),
+    sa.Column("expires_at", UtcTime),
+    sa.Column("escalates_at", UtcTime),
+    sa.Column("escalated_to", sa.JSON, nullable=False, server_default="[]"),
+    sa.Column("quorum", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("asked_args", sa.JSON(none_as_null=True)),  # set while an edit waits for others to approve it
+    sa.Column("edited_by", sa.Text),
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # of what its cards show
 )
 ACTION_PENDING = _is(actions.c.state, "pending")
 sa.Index(
     "actions_pending",
     actions.c.id,
     **_where(ACTION_PENDING),
+)
+
+sa.Index("actions_expiring", actions.c.expires_at, **_where(ACTION_PENDING))
+sa.Index("actions_escalating", actions.c.escalates_at, **_where(ACTION_PENDING))
+
+# Who approved an action that takes several, with exactly these arguments.
+votes = sa.Table(
+    "votes",
+    metadata,
+    sa.Column("action_id", sa.ForeignKey("actions.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("person", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+)
+
+# When a person is told again of an action that waits for them.
+reminders = sa.Table(
+    "reminders",
+    metadata,
+    sa.Column("action_id", sa.ForeignKey("actions.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("person", sa.Text, primary_key=True),
+    sa.Column("due_at", UtcTime, nullable=False, index=True),
+    sa.Column("snoozed_until", UtcTime),
+    sa.Index("reminders_of_person", "person", "snoozed_until"),
 )
 
 # Who was named for an action, to find the threads that an approver may see.
@@ -340,6 +374,7 @@ deliveries = sa.Table(
     sa.Column("shown_state", sa.Text),  # of the action or the run, in this copy
     sa.Column("delivered_at", UtcTime, nullable=False),
     sa.Column("run_id", sa.Text),  # of a status
+    sa.Column("kind", sa.Text),  # reminder; NULL: whatever its other columns say
 )
 STATUS_QUEUED, STATUS_SHOWN = outbox.c.run_id.is_not(None), deliveries.c.run_id.is_not(None)
 sa.Index("outbox_of_run", outbox.c.run_id, **_where(STATUS_QUEUED))

@@ -15,7 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
+from pizzabot.approvals import decide, overdue
 from pizzabot.approvals import store as actions
+from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
@@ -34,6 +36,7 @@ class Endings:
     channels: Mapping[str, recipients.Reaches]
     model: str
     allowance: Mapping[str, Any]
+    policy: Policy
 
     def done(
         self, connection: sa.Connection, run: Run, used: Mapping[str, Any], author: str, text: str
@@ -183,7 +186,7 @@ class Endings:
                 message_seq=seq,
             )
 
-    def _own_places(self, thread: threads.Thread) -> list[recipients.Place]:
+    def own_places(self, thread: threads.Thread) -> list[recipients.Place]:
         """Where everybody in the conversation reads: none for a thread that nobody wrote, but for the
         conversations that its trigger names."""
         if thread.channel != threads.UNATTENDED:
@@ -284,9 +287,15 @@ class Endings:
         thread = threads.get(connection, action.thread_id)
         if thread is None:
             return
-        own = self._own_places(thread)
-        approvers = [p for p in self.people if self.people.decides(p, action.approvers, thread.owner)]
-        for place in recipients.for_action(own, approvers, self.channels):
+        self.show_cards(connection, action, thread)
+        self.wind(connection, action, thread)
+        about = {"thread": thread.id, "tool": action.tool, "digest": action.digest, "kind": str(action.kind)}
+        self._audit(connection, "action.asked", action.id, about)
+
+    def show_cards(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
+        """Queue a card for every place where there is none yet."""
+        own = self.own_places(thread)
+        for place in recipients.for_action(own, self.deciding(action, thread), self.channels):
             outbox.enqueue(
                 connection,
                 self.clock.now(),
@@ -298,8 +307,21 @@ class Endings:
                 person=place.person,
                 action_id=action.id,
             )
-        about = {"thread": thread.id, "tool": action.tool, "digest": action.digest, "kind": str(action.kind)}
-        self._audit(connection, "action.asked", action.id, about)
+
+    def deciding(self, action: Action, thread: threads.Thread) -> list[Person]:
+        """Everybody who may decide an action."""
+        return [p for p in self.people if self.people.decides_action(p, action, thread.owner)]
+
+    def wind(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
+        """Start the clock of an action that waits."""
+        timing, names = self.policy.timing(action.tool), [p.name for p in self.deciding(action, thread)]
+        overdue.wind(connection, action, timing, names, self.clock.now())
+
+    def reopened(self, connection: sa.Connection, action_id: str, person: Person, via: str) -> Action:
+        """Make an expired action pending again, and its clock start anew; see `decide.reopen`."""
+        action, thread = decide.reopen(connection, action_id, person, via, self.clock.now(), self.people)
+        self.wind(connection, action, thread)
+        return action
 
     def _audit(self, connection: sa.Connection, event: str, subject: str, data: Mapping[str, Any]) -> None:
         audit.append(

@@ -84,12 +84,15 @@ class Engine:
         channels: Mapping[str, recipients.Reaches],
         publish: Callable[[Event], None],
         delivered: Callable[[], None],
+        due: Callable[[], None],
         files: conversation.Files,
     ) -> None:
         self._database, self._clock, self._people, self._settings = database, clock, people, settings
         self._workflows, self._agent = workflows, agent
-        self.endings = Endings(clock, people, channels, settings.model, settings.allowance.to_json())
-        self._publish, self._delivered, self._files = publish, delivered, files
+        self.endings = Endings(
+            clock, people, channels, settings.model, settings.allowance.to_json(), settings.policy
+        )
+        self._publish, self._delivered, self.due, self._files = publish, delivered, due, files
         self._wake = asyncio.Event()
         self._still: set[str] = set()  # threads of which nothing may start just now
         self._claiming = asyncio.Lock()
@@ -226,7 +229,9 @@ class Engine:
                 answered, needed = await self._database.read(
                     lambda c: (actions.limits_of_run(c, run.id), actions.skills_of_run(c, run.id))
                 )
-                running.refused = any(action.state is ActionState.REJECTED for action in answered)
+                running.refused = any(
+                    action.state is ActionState.REJECTED or action.lapsed for action in answered
+                )
             outcome = (await self._drive(running, fresh=fresh, needed=needed), None)
         except RunStopped:
             logger.info("run %s was stopped", run.id)
@@ -369,6 +374,7 @@ class Engine:
         self._publish(event)
         if event.kind == "action":
             self._delivered()
+            self.due()
 
     def _announce_state(self, thread_id: str, state: RunState) -> None:
         self._publish(Event("run", thread_id, {"state": str(state)}))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pizzabot import audit
-from pizzabot.approvals.store import DECIDED
+from pizzabot.approvals.store import CLOSED
 from pizzabot.database.schema import (
     OUTBOX_OPEN,
     RUN_ACTIVE,
@@ -155,7 +155,7 @@ def _old_said(before: datetime) -> sa.ColumnElement[bool]:
 
     Keys that a channel chose must be there for ever: they are what keeps it from saying something twice.
     """
-    decided = sa.select(actions.c.id).where(actions.c.state.in_((*DECIDED, ActionState.WITHDRAWN)))
+    decided = sa.select(actions.c.id).where(CLOSED)
     ended = sa.select(runs.c.id).where(~RUN_ACTIVE)
     spent_key = sa.or_(
         outbox.c.key.like("repaint/%"),

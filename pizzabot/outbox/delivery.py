@@ -187,8 +187,8 @@ class Delivery:
             # Decided, or ended, while the message was on its way: what it shows is stale already.
             if row.action_id is not None:
                 action = actions.get(connection, row.action_id)
-                if action is not None and action.state != shown:
-                    store.repaint(connection, action.id, action.state, now)
+                if action is not None and action.shown != shown:
+                    store.repaint(connection, action.id, action.shown, now)
             if row.run_id is not None:
                 run = runs.get(connection, row.run_id)
                 if run is not None and run.state != shown:
@@ -230,6 +230,7 @@ class Delivery:
             status=_status(connection, run) if run is not None else None,
             person=row.person,
             external_id=row.external_id,
+            card=_card(connection, row),
         )
 
 
@@ -263,15 +264,29 @@ async def _left_by_an_earlier_try(row: OutboxRow, item: OutboundItem, channel: C
 
 
 def _is_worth_saying(item: OutboundItem) -> bool:
-    """Whether it still tells something: that a run is at work does not when it is not any more."""
-    return item.status is None or item.external_id is not None or item.status.state in ACTIVE_RUN_STATES
+    """Whether it still tells something.
+
+    That a run is at work does not when it is not any more, nor that an action waits.
+    """
+    if item.external_id is not None:
+        return True
+    if item.kind == "reminder":
+        return item.action is not None and item.action.is_open
+    return item.status is None or item.status.state in ACTIVE_RUN_STATES
+
+
+def _card(connection: sa.Connection, row: OutboxRow) -> str | None:
+    """The card that a reminder is about."""
+    if row.kind != "reminder" or row.action_id is None:
+        return None
+    return store.card_at(connection, row.action_id, row.channel, row.address)
 
 
 def _state_of(item: OutboundItem) -> str | None:
     """The state that a copy shows, of what can change later."""
     if item.status is not None:
         return item.status.state
-    return item.action.state if item.action else None
+    return item.action.shown if item.action else None
 
 
 def _status(connection: sa.Connection, run: Run) -> RunStatus:

@@ -48,6 +48,20 @@ def for_action(own: Sequence[Place], approvers: Iterable[Person], channels: Chan
     return _distinct(found)
 
 
+def for_reminder(own: Sequence[Place], person: Person, channels: Channels) -> list[Place]:
+    """Where a person is told again of an action: where they were asked, but not before everybody else's eyes.
+
+    Of the thread's own places only those that are theirs, or when they are reached nowhere else.
+    """
+    besides = _besides(own, person, person.notify.action, channels)
+    theirs = [
+        place
+        for place in own
+        if place.channel in channels and channels[place.channel].is_with(person, place.address)
+    ]
+    return _distinct([*theirs, *besides] or list(own))
+
+
 def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Place]:
     """The thread's own place, and where its owner is told of unread results.
 

@@ -61,6 +61,7 @@ class Delivery:
     run_id: str | None
     person: str | None
     shown_state: str | None
+    kind: str | None
 
 
 def _insert(dialect: str, table: sa.Table) -> Any:
@@ -73,7 +74,7 @@ _ENQUEUE = {
     dialect: _insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
     for dialect in _DIALECTS
 }
-_SHOWN = ("thread_id", "action_id", "run_id", "person", "shown_state", "delivered_at")
+_SHOWN = ("thread_id", "action_id", "run_id", "person", "shown_state", "delivered_at", "kind")
 
 
 def _remember(dialect: str) -> Any:
@@ -192,6 +193,7 @@ def sent(
         "person": row.person,
         "shown_state": shown_state,
         "delivered_at": now,
+        "kind": row.kind if row.kind == "reminder" else None,
     }
     connection.execute(_REMEMBER[connection.dialect.name], copy)
 
@@ -285,7 +287,11 @@ def thread_of_copy(connection: sa.Connection, channel: str, address: str, extern
 def open_copies(connection: sa.Connection, thread_id: str) -> list[Delivery]:
     """The copies in a thread that can still be acted on: cards that wait, status messages of runs at work."""
     query = sa.select(deliveries).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.shown_state.in_(("pending", "running", "waiting"))
+        deliveries.c.thread_id == thread_id,
+        sa.or_(
+            deliveries.c.shown_state.in_(("pending", "running", "waiting")),
+            deliveries.c.shown_state.startswith("pending."),
+        ),
     )
     return [_delivery(row) for row in connection.execute(query)]
 
@@ -299,8 +305,24 @@ def due_now(connection: sa.Connection, channel: str, now: datetime) -> None:
     )
 
 
+def card_at(connection: sa.Connection, action_id: str, channel: str, address: str) -> str | None:
+    """The newest card of an action at an address; None when there is none."""
+    query = (
+        sa.select(deliveries.c.external_id)
+        .where(
+            deliveries.c.action_id == action_id,
+            deliveries.c.channel == channel,
+            deliveries.c.address == address,
+            deliveries.c.kind.is_(None),
+        )
+        .order_by(deliveries.c.delivered_at.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime) -> int:
-    """Queue a repaint of every copy that shows another state than `state`; how many.
+    """Queue a repaint of every copy that shows another state than `state`, which is `Action.shown`; how many.
 
     A card still on its way needs none: it is rendered from the action's state at delivery.
     """
@@ -314,7 +336,7 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
             key=f"repaint/{new_id()}",  # not once for ever: a reopened action comes back to a state it had
             channel=copy.channel,
             address=copy.address,
-            kind="action",
+            kind="reminder" if copy.kind == "reminder" else "action",
             thread_id=copy.thread_id,
             person=copy.person,
             action_id=action_id,

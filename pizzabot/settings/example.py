@@ -88,6 +88,7 @@ _EXAMPLE = """\
 # ask = true
 # decisions = ["approve", "edit", "reject"]
 # approvers = ["Ada"]
+# urgent = false                        # true: reminders pass quiet hours
 
 # [limits]
 # run_seconds = 1800

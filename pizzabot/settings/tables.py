@@ -245,6 +245,7 @@ class RuleTable(Table):
     decisions: Annotated[tuple[GateDecision, ...], Field(min_length=1)] = ("approve", "edit", "reject")
     approvers: Annotated[tuple[Name, ...], Field(min_length=1)] = ()
     quorum: Annotated[Positive, AfterValidator(lambda value: _only_one(value))] = 1
+    urgent: bool = False
 
 
 class WordsTable(Table):

@@ -78,10 +78,16 @@ def question(**changes: Any) -> Question:
 
 
 def waits(
-    connection: sa.Connection, clock: Clock, *, person: str = "Ada", asks: int = 1, **changes: Any
+    connection: sa.Connection,
+    clock: Clock,
+    *,
+    person: str = "Ada",
+    asks: int = 1,
+    place: tuple[str, str | None] = ("web", None),
+    **changes: Any,
 ) -> list[Action]:
-    """A new thread whose run waits for decisions: its actions."""
-    accepted = arrives(connection, clock, person=person)
+    """A new thread, at a place of a channel, whose run waits for decisions: its actions."""
+    accepted = arrives(connection, clock, person=person, channel=place[0], address=place[1])
     run = next(r for r in runs.claim(connection, 1000, clock.now()) if r.id == accepted.run_id)
     made = [
         store.ask(

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import sqlalchemy as sa
 
 from pizzabot.clock import Clock
+from pizzabot.database.schema import actions, reminders
 from pizzabot.doors import Doors
 from pizzabot.home import Home
 from pizzabot.settings import load_settings
@@ -132,6 +134,13 @@ class Served:
                 found = (await self.http.get(f"/api/threads/{thread_id}")).json()
                 await asyncio.sleep(0.02)
         return found
+
+    async def is_late(self, action_id: str, column: str) -> None:
+        """Let something of an action be due now: a column of its row, or `due_at` of its reminders."""
+        table, key = (reminders, "action_id") if column == "due_at" else (actions, "id")
+        due = sa.update(table).where(table.c[key] == action_id).values({column: self.doors.clock.now()})
+        await self.doors._database.write(lambda connection: connection.execute(due))
+        self.doors._engine.due()
 
 
 def client(url: str, token: str | None, **headers: str) -> httpx.AsyncClient:

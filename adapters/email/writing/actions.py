@@ -163,7 +163,11 @@ def outcome(action: Action) -> str:
 
 def what_follows(action: Action) -> str:
     """What an outcome means for the run; empty where that was said already."""
-    if action.state in (ActionState.WITHDRAWN, ActionState.EXPIRED):
+    if action.lapsed:
+        return _NEXT_AT_LIMIT[Verdict.REJECT] if action.kind is ActionKind.LIMIT else _NEXT[Verdict.REJECT]
+    if action.is_open:
+        return "The work waits. Reopen it in the inbox to decide after all."
+    if action.state is ActionState.WITHDRAWN:
         return ""
     if action.tool == FAILURES:
         return _NEXT_OF_TRIGGER.get(action.decision, "")

@@ -87,14 +87,16 @@ def request(
     may_decide: bool,
     page: str | None = None,
     deadline: datetime | None = None,
+    since: datetime | None = None,
 ) -> Request:
     """Asks for a decision, or says that it waits for others.
 
     `title` is the conversation's, `page` the URL where the action is shown and decided, `deadline` the moment
-    at which it expires.
+    at which it expires, `since` the one since which it waits, when it is asked again.
     """
     told = {
         **_about(action, title),
+        "since": _moment(since, heads.date) if since is not None else "",
         "deadline": _moment(deadline, heads.date) if deadline is not None else "",
         "waits_for": "" if may_decide else line(" or ".join(action.approvers) or "its approvers"),
     }

@@ -182,6 +182,8 @@ def _unheard(action: Mapping[str, Any]) -> tuple[int, str]:
     """The status and the words for somebody whose word no longer counts, or never did."""
     if action["state"] == ActionState.PENDING:
         return 403, "This is not yours to decide."
+    if action["state"] == ActionState.EXPIRED:
+        return 409, "Too late: it expired because nobody decided in time."
     by = f" by {action['decided_by']} in {action['decided_via']}" if action.get("decided_by") else ""
     return 409, f"Already {action['state']}{by}."
 

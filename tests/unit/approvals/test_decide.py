@@ -418,7 +418,7 @@ async def test_an_expired_action_can_be_reopened_and_then_decided(
     database: Database, clock: FakeClock
 ) -> None:
     action = await _expired(database, clock)
-    opened = await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now(), PEOPLE))
+    opened, _ = await database.write(lambda c: reopen(c, action.id, ADA, "web", clock.now(), PEOPLE))
     assert opened.state is ActionState.PENDING
     await _decide(database, clock, _word(action))
     log = await database.read(lambda c: audit.page(c, limit=2))

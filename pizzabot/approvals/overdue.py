@@ -1,0 +1,66 @@
+"""What becomes of an action that nobody decides? Its clock, and how it expires; each one transaction.
+
+    wound when it is asked and when it is reopened -> due -> expired: parked, or closed and the agent is told
+
+Everything that is due stands in the action's row. A decision and the expiry change the same row by
+compare-and-set: whichever comes second finds the other, and nothing expires between a decision and its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import reminders, store
+from pizzabot.approvals.policy import Timing
+from pizzabot.inbox import runs
+from pizzabot.messages import Action, ActionKind, RunState
+from pizzabot.outbox import store as outbox
+
+ACTOR, VIA = "Pizza Bot", "clock"
+
+
+def wind(
+    connection: sa.Connection, action: Action, timing: Timing, people: Iterable[str], now: datetime
+) -> None:
+    """Start the clock of a pending action; `people` are those who may decide it."""
+    store.wind(
+        connection,
+        action.id,
+        now,
+        expires_at=now + timing.expire_after if timing.expire_after is not None else None,
+        escalates_at=None,
+    )
+    if timing.reminder_after is not None:
+        reminders.start(connection, action.id, people, now + timing.reminder_after)
+
+
+def expire(connection: sa.Connection, action: Action, timing: Timing, now: datetime) -> Action | None:
+    """Nobody decided in time: park the action, or close it and queue its run, as was configured.
+
+    What became of a call cannot be guessed, so that question is only ever parked. None: not due any more.
+    """
+    for_good = timing.on_expiry == "reject" and action.kind is not ActionKind.UNCERTAIN
+    expired = store.expire(connection, action.id, now, for_good=for_good)
+    if expired is None:
+        return None
+    if for_good:
+        runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+    audit.append(
+        connection,
+        now,
+        actor=ACTOR,
+        via=VIA,
+        event="action.expired",
+        subject=action.id,
+        data={
+            "thread": action.thread_id,
+            "tool": action.tool,
+            "then": "reject" if for_good else "park",
+        },
+    )
+    outbox.repaint(connection, action.id, expired.shown, now)
+    return expired

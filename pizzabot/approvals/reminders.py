@@ -1,0 +1,69 @@
+"""When is a person told again of an action that waits for them? One row for each person and action.
+
+Rows are there only while the action waits (`store` removes them with the wait). What is said is decided
+elsewhere: here a due row is moved on, by compare-and-set, so that it is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pizzabot.database.schema import reminders
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """A person is due to be told of an action."""
+
+    action_id: str
+    person: str
+    due_at: datetime
+
+
+def _insert(connection: sa.Connection) -> Any:
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(reminders)
+
+
+def start(connection: sa.Connection, action_id: str, people: Iterable[str], due_at: datetime) -> None:
+    """These people are told at `due_at`; who is told at another time already stays so."""
+    rows = [{"action_id": action_id, "person": person, "due_at": due_at} for person in people]
+    if rows:
+        connection.execute(_insert(connection).on_conflict_do_nothing(), rows)
+
+
+def due(connection: sa.Connection, now: datetime, *, limit: int) -> list[Reminder]:
+    """What is due, the first first."""
+    query = (
+        sa.select(reminders.c.action_id, reminders.c.person, reminders.c.due_at)
+        .where(reminders.c.due_at <= now)
+        .order_by(reminders.c.due_at)
+        .limit(limit)
+    )
+    return [Reminder(*row) for row in connection.execute(query)]
+
+
+def move(connection: sa.Connection, reminder: Reminder, due_at: datetime | None) -> bool:
+    """Take it for done and due again at `due_at`, None for never; False when somebody else did.
+
+    A snooze ends with it.
+    """
+    this = sa.and_(
+        reminders.c.action_id == reminder.action_id,
+        reminders.c.person == reminder.person,
+        reminders.c.due_at == reminder.due_at,
+    )
+    if due_at is None:
+        return connection.execute(sa.delete(reminders).where(this)).rowcount == 1
+    moved = sa.update(reminders).where(this).values(due_at=due_at, snoozed_until=None)
+    return connection.execute(moved).rowcount == 1
+
+
+def next_due(connection: sa.Connection) -> datetime | None:
+    """When the next one is due; None when nobody has to be told."""
+    return connection.execute(sa.select(sa.func.min(reminders.c.due_at))).scalar()

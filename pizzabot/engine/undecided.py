@@ -1,0 +1,147 @@
+"""What is done about actions that nobody decides? Expire them and remind people, when their rows say so.
+
+Each action and each person is a transaction of its own. A row that another process took first is left alone,
+and what became due while nothing ran is done once, late: the rows do not know how often it was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import overdue, reminders
+from pizzabot.approvals import store as actions
+from pizzabot.approvals.reminders import Reminder
+from pizzabot.database.connection import Database
+from pizzabot.database.schema import to_microseconds
+from pizzabot.engine.endings import Endings
+from pizzabot.inbox import threads
+from pizzabot.messages import Action, ActionState
+from pizzabot.outbox import recipients
+from pizzabot.outbox import store as outbox
+from pizzabot.people import Person, quiet_until
+
+T = TypeVar("T")
+_AT_ONCE = 100
+
+
+class Undecided:
+    """A `clockwork.Tick`. `changed` is called with each action that something was done about, once stored."""
+
+    def __init__(self, database: Database, endings: Endings, changed: Callable[[Action], None]) -> None:
+        self._database, self._endings, self._changed = database, endings, changed
+
+    async def tick(self, now: datetime) -> datetime | None:
+        """Wind, expire and remind whatever is due at `now`; returns when the next of these is due."""
+        await self._each(lambda c: actions.unwound(c, limit=_AT_ONCE), self._wind)
+        await self._each(
+            lambda c: actions.expiring(c, now, limit=_AT_ONCE), lambda c, action: self._expire(c, action, now)
+        )
+        await self._each(
+            lambda c: reminders.due(c, now, limit=_AT_ONCE), lambda c, due: self._remind(c, due, now)
+        )
+        return await self._database.read(_next_due)
+
+    async def _each(
+        self,
+        due: Callable[[sa.Connection], list[T]],
+        work: Callable[[sa.Connection, T], Action | None],
+    ) -> None:
+        """Do `work` on everything that is `due`; it leaves nothing due that it was given."""
+        while found := await self._database.read(due):
+            for one in found:
+                changed = await self._database.write(lambda c, one=one: work(c, one))  # type: ignore[misc]
+                if changed is not None:
+                    self._changed(changed)
+            if len(found) < _AT_ONCE:
+                return
+
+    def _wind(self, connection: sa.Connection, action: Action) -> None:
+        """An action of a version that had no clock: its time begins now, so nobody is taken by surprise."""
+        thread = threads.get(connection, action.thread_id)
+        if thread is not None:
+            self._endings.wind(connection, action, thread)
+
+    def _expire(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
+        expired = overdue.expire(connection, action, self._endings.policy.timing(action.tool), now)
+        thread = threads.get(connection, action.thread_id)
+        if expired is None or thread is None or expired.lapsed:
+            return expired
+        # The work stands still until somebody does something: that is news, where a card is only changed.
+        threads.add_message(
+            connection,
+            thread.id,
+            now,
+            role="notice",
+            author=threads.AGENT_NAME,
+            text=f"Nobody decided in time: {action.title} The work waits. Reopen it to decide after all.",
+            run_id=action.run_id,
+        )
+        self._say(connection, expired, recipients.Place(thread.channel, thread.address, None), now)
+        return expired
+
+    def _remind(self, connection: sa.Connection, due: Reminder, now: datetime) -> Action | None:
+        """Tell one person of one action again, or put that off, or give it up."""
+        action = actions.get(connection, due.action_id)
+        thread = threads.get(connection, action.thread_id) if action is not None else None
+        person = self._endings.people.by_name(due.person)
+        if action is None or thread is None or person is None or not self._waits_for(person, action, thread):
+            reminders.move(connection, due, None)
+            return None
+        timing = self._endings.policy.timing(action.tool)
+        again = now + timing.reminder_after if timing.reminder_after is not None else None
+        if any(vote.person == person.name for vote in action.votes):
+            reminders.move(connection, due, again)  # an edit can void that vote
+            return None
+        quiet = quiet_until(person, now)
+        if quiet is not None and not (timing.urgent or _ends_before(action, quiet)):
+            reminders.move(connection, due, quiet)
+            return None
+        if not reminders.move(connection, due, again):
+            return None  # another process was first
+        own = self._endings.own_places(thread)
+        for place in recipients.for_reminder(own, person, self._endings.channels):
+            self._say(connection, action, place, due.due_at)
+        audit.append(
+            connection,
+            now,
+            actor=overdue.ACTOR,
+            via=overdue.VIA,
+            event="action.reminded",
+            subject=action.id,
+            data={"thread": action.thread_id, "person": person.name},
+        )
+        return action
+
+    def _waits_for(self, person: Person, action: Action, thread: threads.Thread) -> bool:
+        return action.state is ActionState.PENDING and self._endings.people.decides_action(
+            person, action, thread.owner
+        )
+
+    def _say(self, connection: sa.Connection, action: Action, place: recipients.Place, due: datetime) -> None:
+        """Queue a reminder for a place, once per time at which it was due: several may be reached there."""
+        outbox.enqueue(
+            connection,
+            self._endings.clock.now(),
+            key=f"reminder/{action.id}/{to_microseconds(due)}/{place.channel}/{place.address}",
+            channel=place.channel,
+            address=place.address,
+            kind="reminder",
+            thread_id=action.thread_id,
+            person=place.person,
+            action_id=action.id,
+        )
+
+
+def _ends_before(action: Action, moment: datetime) -> bool:
+    """Whether the action expires by then, so that waiting with a word would be waiting too long."""
+    return action.expires_at is not None and action.expires_at <= moment
+
+
+def _next_due(connection: sa.Connection) -> datetime | None:
+    due = (actions.next_due(connection), reminders.next_due(connection))
+    return min((moment for moment in due if moment is not None), default=None)

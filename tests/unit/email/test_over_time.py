@@ -1,0 +1,47 @@
+"""Is somebody told by mail of what waits for them, and what became of it when nobody decided?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.email.conftest import CAY, Post, body
+from tests.unit.email.test_decisions import asks
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def test_a_reminder_asks_again_in_the_same_conversation_and_can_be_answered(post: Post) -> None:
+    thread, first = await asks(post, "asked again by mail", CAY)
+    await post.served.is_late((await post.action(thread))["id"], "due_at")
+    again = await post.gets(CAY, "Reminder: this has waited for a decision since")
+    assert again["Subject"] == first["Subject"]
+    assert again["In-Reply-To"] == first["Message-ID"]
+    assert again["Reply-To"] != first["Reply-To"]
+    assert "note: asked again by mail" in body(again)
+    await post.answers(CAY, again, "Approve")
+    await post.decided(thread, "approved")
+    await post.gets(CAY, "Approved: ")
+    await post.gets(CAY, "Result:")
+    told = [m for m in post.mails(CAY) if body(m).startswith("Approved by Cay")]
+    assert [m for m in told if "asked again by mail" in body(m)] == []
+
+
+async def test_the_mail_that_was_there_first_can_still_be_answered(post: Post) -> None:
+    thread, first = await asks(post, "answered the first", CAY)
+    await post.served.is_late((await post.action(thread))["id"], "due_at")
+    await post.gets(CAY, "Reminder: this has waited")
+    await post.answers(CAY, first, "Reject: no")
+    assert (await post.decided(thread, "rejected"))["reason"] == "no"
+
+
+async def test_an_expiry_is_told_once_and_a_late_answer_is_told_so(post: Post) -> None:
+    thread, question = await asks(post, "expired by mail", CAY)
+    await post.served.is_late((await post.action(thread))["id"], "expires_at")
+    await post.decided(thread, "expired")
+    told = await post.gets(CAY, "Expired: nobody decided in time")
+    assert told["In-Reply-To"] == question["Message-ID"]
+    await post.answers(CAY, question, "Approve")
+    late = await post.gets(CAY, "It expired: nobody decided in time. Nothing was changed.")
+    assert "Reopen it" in body(late)
+    expired = [m for m in post.mails(CAY) if body(m).startswith("Expired") and "expired by mail" in body(m)]
+    assert len(expired) == 1

@@ -1,0 +1,379 @@
+"""What becomes of actions that nobody decides, as the clock goes on?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from pizzabot import audit
+from pizzabot.approvals import decide, store
+from pizzabot.approvals.policy import Policy, Rule, Timing
+from pizzabot.database import schema
+from pizzabot.database.connection import Database
+from pizzabot.engine.endings import Endings
+from pizzabot.engine.undecided import Undecided
+from pizzabot.errors import Conflict
+from pizzabot.inbox import runs, threads
+from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.people import Notify, People, Person
+from tests.fakes.clock import FakeClock
+from tests.fakes.rows import ALLOWANCE, waits
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+ADA = Person("Ada", "owner", slack="U0ADA", timezone="Europe/Amsterdam")
+BOB = Person("Bob", "approver", slack="U0BOB", timezone="America/New_York")
+EVE = Person("Eve", "approver", slack="U0EVE")
+
+
+@dataclass(frozen=True)
+class _Private:
+    """A channel that reaches everybody at their own address."""
+
+    name: str
+
+    def address_of(self, person: Person) -> str | None:
+        return f"{self.name} of {person.name}"
+
+    def is_with(self, person: Person, address: str) -> bool:
+        return address == self.address_of(person)
+
+
+CHANNELS = {name: _Private(name) for name in ("slack", "email")}
+
+
+@dataclass
+class Office:
+    """The rows of a database, and the clock that is moved."""
+
+    database: Database
+    clock: FakeClock
+    times: Timing = field(default_factory=lambda: Timing(reminder_after=4 * HOUR))
+    rules: tuple[Rule, ...] = ()
+    people: tuple[Person, ...] = (ADA, BOB, EVE)
+    changed: list[Action] = field(default_factory=list)
+
+    @property
+    def endings(self) -> Endings:
+        policy = Policy("ask", self.rules, False, self.times)
+        return Endings(self.clock, People(self.people), CHANNELS, "demo:demo", ALLOWANCE, policy)
+
+    async def asks(self, **options: Any) -> Action:
+        """An action that was just asked."""
+
+        def work(connection: sa.Connection) -> Action:
+            (action,) = waits(connection, self.clock, **options)
+            self.endings.announce(connection, action)
+            found = store.get(connection, action.id)
+            assert found is not None
+            return found
+
+        return await self.database.write(work)
+
+    async def later(self, delta: timedelta) -> datetime | None:
+        """Time passes, and the clock's work is done; when it is next due."""
+        self.clock.advance(delta)
+        return await self.tick()
+
+    async def tick(self) -> datetime | None:
+        return await Undecided(self.database, self.endings, self.changed.append).tick(self.clock.now())
+
+    async def action(self, action: Action) -> Action:
+        found = await self.database.read(lambda c: store.get(c, action.id))
+        assert found is not None
+        return found
+
+    async def run(self, action: Action) -> RunState:
+        run = await self.database.read(lambda c: runs.get(c, action.run_id))
+        assert run is not None
+        return run.state
+
+    async def said(self, kind: str = "reminder") -> list[str]:
+        """The addresses to which something of a kind was queued, oldest first."""
+        query = sa.select(schema.outbox.c.address).where(schema.outbox.c.kind == kind)
+        ordered = query.order_by(schema.outbox.c.id)
+        return await self.database.read(lambda c: list(c.execute(ordered).scalars()))
+
+    async def events(self) -> list[tuple[str, str, Mapping[str, Any]]]:
+        lines = await self.database.read(lambda c: audit.page(c, limit=100))
+        return [(line.event, line.actor, line.data) for line in reversed(lines)]
+
+    async def decides(self, action: Action, verdict: Verdict = Verdict.APPROVE, who: Person = ADA) -> Action:
+        word = Decision(action.id, who.name, "web", verdict)
+        now, people = self.clock.now(), People(self.people)
+        return (await self.database.write(lambda c: decide.decide(c, word, who, now, people))).action
+
+
+@pytest.fixture
+def office(database: Database, clock: FakeClock) -> Office:
+    return Office(database, clock)
+
+
+def expiring(office: Office, after: timedelta = 24 * HOUR, *, then: Any = "park") -> Office:
+    office.times = Timing(expire_after=after, on_expiry=then)
+    return office
+
+
+# -- expiry ----------------------------------------------------------------------------------------------
+
+
+async def test_an_action_expires_when_its_time_is_up_and_not_before(office: Office) -> None:
+    action = await expiring(office).asks()
+    assert action.expires_at == office.clock.now() + 24 * HOUR
+    assert await office.later(24 * HOUR - timedelta(microseconds=1)) == action.expires_at
+    assert (await office.action(action)).state is ActionState.PENDING
+    assert await office.later(timedelta(microseconds=1)) is None
+    assert (await office.action(action)).state is ActionState.EXPIRED
+
+
+async def test_without_a_time_an_action_waits_for_ever(office: Office) -> None:
+    office.times = Timing()
+    action = await office.asks()
+    assert await office.later(timedelta(days=3650)) is None
+    assert (await office.action(action)).state is ActionState.PENDING
+
+
+async def test_a_parked_action_keeps_its_run_waiting_and_is_news_in_its_thread(office: Office) -> None:
+    action = await expiring(office).asks()
+    await office.later(24 * HOUR)
+    thread = await office.database.read(lambda c: threads.get(c, action.thread_id))
+    messages = await office.database.read(lambda c: threads.messages_of(c, action.thread_id))
+    assert thread is not None
+    assert (await office.run(action), thread.state, thread.action_count, thread.unread) == (
+        RunState.WAITING,
+        "waiting",
+        0,
+        True,
+    )
+    assert messages[-1].role == "notice"
+    assert messages[-1].text.startswith("Nobody decided in time")
+    assert await office.said() == [thread.address]
+    assert ("action.expired", "Pizza Bot") in [(e, actor) for e, actor, _ in await office.events()]
+
+
+async def test_a_reopened_action_has_its_whole_time_again(office: Office) -> None:
+    action = await expiring(office).asks()
+    await office.later(30 * HOUR)
+    await office.database.write(lambda c: office.endings.reopened(c, action.id, ADA, "web"))
+    reopened = await office.action(action)
+    assert (reopened.state, reopened.expires_at) == (
+        ActionState.PENDING,
+        office.clock.now() + 24 * HOUR,
+    )
+    await office.later(23 * HOUR)
+    assert (await office.action(action)).state is ActionState.PENDING
+    await office.later(1 * HOUR)
+    assert (await office.action(action)).state is ActionState.EXPIRED
+
+
+async def test_with_reject_the_run_goes_on_and_the_action_is_closed(office: Office) -> None:
+    action = await expiring(office, then="reject").asks()
+    await office.later(24 * HOUR)
+    closed = await office.action(action)
+    assert (closed.state, closed.decision, closed.decided_by, closed.lapsed) == (
+        ActionState.EXPIRED,
+        Verdict.REJECT,
+        None,
+        True,
+    )
+    assert await office.run(action) is RunState.QUEUED
+    assert [changed.id for changed in office.changed] == [action.id]
+    with pytest.raises(Conflict, match="the agent was told"):
+        await office.database.write(lambda c: office.endings.reopened(c, action.id, ADA, "web"))
+
+
+async def test_what_became_of_a_call_is_never_guessed(office: Office) -> None:
+    action = await expiring(office, then="reject").asks(
+        kind=ActionKind.UNCERTAIN, allowed_decisions=(Verdict.RETRY, Verdict.DONE, Verdict.FAILED)
+    )
+    await office.later(24 * HOUR)
+    assert (await office.action(action)).decision is None
+    assert await office.run(action) is RunState.WAITING
+
+
+@pytest.mark.parametrize(
+    ("then", "told"), [("park", "Reopen it to decide after all"), ("reject", "the agent was told")]
+)
+async def test_a_word_that_comes_after_the_expiry_is_told_so(office: Office, then: str, told: str) -> None:
+    action = await expiring(office, then=then).asks()
+    await office.later(25 * HOUR)
+    with pytest.raises(Conflict, match=f"expired because nobody decided in time.*{told}") as refused:
+        await office.decides(action)
+    assert refused.value.code == "already_decided"
+    assert refused.value.details["action"].state is ActionState.EXPIRED
+
+
+async def test_what_was_decided_never_expires(office: Office) -> None:
+    action = await expiring(office).asks()
+    office.clock.advance(24 * HOUR)
+    await office.decides(action)  # its time is up, and nobody looked yet
+    await office.tick()
+    assert (await office.action(action)).state is ActionState.APPROVED
+    assert await office.run(action) is RunState.QUEUED
+
+
+@pytest.mark.parametrize("then", ["park", "reject"])
+async def test_of_a_decision_and_the_expiry_at_the_same_moment_one_counts(office: Office, then: str) -> None:
+    expiring(office, then=then)
+    for _ in range(5):
+        action = await office.asks()
+        office.clock.advance(24 * HOUR)
+        decided, *ticks = await asyncio.gather(
+            office.decides(action), office.tick(), office.tick(), return_exceptions=True
+        )
+        assert not [tick for tick in ticks if isinstance(tick, BaseException)]
+        stored = await office.action(action)
+        mine = [(e, d) for e, _, d in await office.events() if d.get("thread") == action.thread_id]
+        ends = [event for event, _ in mine if event in ("action.approved", "action.expired")]
+        if isinstance(decided, Action):
+            assert (stored.state, ends) == (ActionState.APPROVED, ["action.approved"])
+            assert await office.run(action) is RunState.QUEUED
+        else:
+            assert isinstance(decided, Conflict)
+            assert (stored.state, ends) == (ActionState.EXPIRED, ["action.expired"])
+
+
+async def test_two_clocks_expire_an_action_once(office: Office) -> None:
+    await expiring(office).asks()
+    office.clock.advance(24 * HOUR)
+    await asyncio.gather(*(office.tick() for _ in range(4)))
+    assert [event for event, *_ in await office.events()].count("action.expired") == 1
+    assert len(await office.said()) == 1
+
+
+async def test_all_that_fell_due_during_a_long_pause_is_done_at_once(office: Office) -> None:
+    expiring(office)
+    asked = [await office.asks() for _ in range(3)]
+    assert await office.later(timedelta(days=30)) is None
+    assert {(await office.action(action)).state for action in asked} == {ActionState.EXPIRED}
+
+
+async def test_an_action_from_before_there_was_a_clock_gets_its_whole_time(office: Office) -> None:
+    (action,) = await office.database.write(lambda c: waits(c, office.clock))
+    office.times = Timing(reminder_after=4 * HOUR, expire_after=24 * HOUR)
+    office.clock.advance(timedelta(days=30))
+    await office.tick()
+    found = await office.action(action)
+    assert (found.state, found.expires_at) == (ActionState.PENDING, office.clock.now() + 24 * HOUR)
+    await office.later(4 * HOUR)
+    assert len(await office.said()) == 1
+
+
+# -- reminders -------------------------------------------------------------------------------------------
+
+
+async def test_who_may_decide_is_reminded_once_per_interval(office: Office) -> None:
+    await office.asks(approvers=("Bob",))
+    assert await office.later(4 * HOUR - MINUTE) == office.clock.now() + MINUTE
+    assert await office.said() == []
+    await office.later(MINUTE)
+    await office.later(4 * HOUR - MINUTE)
+    assert await office.said() == ["slack of Bob"]
+    await office.later(MINUTE)
+    assert await office.said() == ["slack of Bob"] * 2
+    reminded = [data["person"] for event, _, data in await office.events() if event == "action.reminded"]
+    assert reminded == ["Bob", "Bob"]
+
+
+async def test_after_a_long_pause_one_reminder_is_said_and_the_interval_begins_anew(office: Office) -> None:
+    await office.asks(approvers=("Bob",))
+    await office.later(41 * HOUR)
+    await office.later(4 * HOUR - MINUTE)
+    assert len(await office.said()) == 1
+
+
+async def test_nobody_is_reminded_of_what_is_decided_or_stopped(office: Office) -> None:
+    decided, stopped = await office.asks(), await office.asks()
+    await office.decides(decided)
+    await office.database.write(
+        lambda c: office.endings.stopped(c, stopped.thread_id, person="Ada", via="web")
+    )
+    assert await office.later(8 * HOUR) is None
+    assert await office.said() == []
+
+
+async def test_without_an_interval_nobody_is_reminded(office: Office) -> None:
+    office.times = Timing()
+    await office.asks()
+    assert await office.later(timedelta(days=365)) is None
+    assert await office.said() == []
+
+
+async def test_two_clocks_remind_a_person_once(office: Office) -> None:
+    await office.asks(approvers=("Bob",))
+    office.clock.advance(4 * HOUR)
+    await asyncio.gather(*(office.tick() for _ in range(4)))
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_a_reminder_goes_where_the_person_wants_to_be_told(office: Office) -> None:
+    office.people = (ADA, replace(BOB, notify=Notify(action=("email", "slack"))))
+    await office.asks(approvers=("Bob",))
+    await office.later(4 * HOUR)
+    assert await office.said() == ["email of Bob", "slack of Bob"]
+
+
+async def test_who_has_the_thread_before_them_is_reminded_there(office: Office) -> None:
+    await office.asks(place=("slack", "slack of Ada"))
+    await office.later(4 * HOUR)
+    assert await office.said() == ["slack of Ada"]
+
+
+async def test_in_a_place_that_several_share_it_is_said_once(office: Office) -> None:
+    silent = Notify(action=())
+    office.people = (replace(ADA, notify=silent), replace(BOB, notify=silent))
+    await office.asks(place=("slack", "a channel"), approvers=("Ada", "Bob"))
+    await office.later(4 * HOUR)
+    assert await office.said() == ["a channel"]
+
+
+async def test_a_person_who_may_no_longer_decide_is_not_reminded(office: Office) -> None:
+    await office.asks(approvers=("Bob", "Eve"))
+    office.people = (ADA, EVE)
+    await office.later(4 * HOUR)
+    assert await office.said() == ["slack of Eve"]
+
+
+# -- quiet hours -----------------------------------------------------------------------------------------
+
+
+def quiet(office: Office, hours: str = "20:00-07:00") -> Office:
+    office.people = (ADA, replace(BOB, timezone="Europe/Amsterdam", quiet_hours=hours))
+    return office
+
+
+async def test_a_reminder_waits_for_the_end_of_quiet_hours(office: Office) -> None:
+    quiet(office).clock.advance(9 * HOUR)  # 18:00 UTC is 19:00 in Amsterdam
+    await office.asks(approvers=("Bob",))
+    assert await office.later(4 * HOUR) == datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
+    assert await office.said() == []
+    await office.later(8 * HOUR)
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_quiet_hours_end_by_the_clock_on_the_wall_when_it_was_changed(office: Office) -> None:
+    night = FakeClock(datetime(2026, 3, 28, 18, 0, tzinfo=UTC))
+    changing = quiet(replace(office, clock=night))
+    await changing.asks(approvers=("Bob",))
+    assert await changing.later(4 * HOUR) == datetime(2026, 3, 29, 5, 0, tzinfo=UTC)
+
+
+async def test_an_urgent_reminder_passes_quiet_hours(office: Office) -> None:
+    quiet(office).clock.advance(9 * HOUR)
+    office.rules = (Rule("mcp:ledger:pay", urgent=True),)
+    await office.asks(approvers=("Bob",))
+    await office.later(4 * HOUR)
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_a_reminder_passes_quiet_hours_when_the_action_would_expire_in_them(office: Office) -> None:
+    quiet(office).clock.advance(9 * HOUR)
+    office.times = Timing(reminder_after=4 * HOUR, expire_after=10 * HOUR)
+    await office.asks(approvers=("Bob",))
+    await office.later(4 * HOUR)
+    assert await office.said() == ["slack of Bob"]

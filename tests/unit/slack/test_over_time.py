@@ -1,0 +1,58 @@
+"""Is somebody told in Slack of what waits for them, and what became of it when nobody decided?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.slack import Message
+from tests.unit.slack.conftest import ADA, BOB, Office, expense
+from tests.unit.slack.test_cards import invoice
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def _action(office: Office, note: str) -> str:
+    thread = await office.thread(note)
+    return str(thread["actions"][0]["id"])
+
+
+async def test_a_reminder_stands_under_the_card_and_says_how_it_ended(office: Office) -> None:
+    ts = await office.asks(ADA, expense("remind me"))
+    card = await office.card(ts)
+    await office.served.is_late(await _action(office, "remind me"), "due_at")
+    reminder = await office.hears(ts, "Still waiting for a decision")
+    assert office.slack.buttons(reminder) == ["Review"]
+    await office.slack.click(ADA, card, "Approve")
+    await office.becomes(card, "Approved by Ada in Slack")
+    await office.becomes(reminder, "Approved by Ada in Slack")
+    assert office.slack.buttons(reminder) == []
+
+
+async def test_a_reminder_in_private_leads_to_the_card_there(office: Office) -> None:
+    await office.asks(ADA, invoice("remind Bob"))
+
+    def told(words: str) -> list[Message]:
+        place = office.slack.dm(BOB)
+        shown = office.slack.messages(place) if place in office.slack.channels else []
+        return [m for m in shown if words in office.slack.words(m)]
+
+    (card,) = await office.slack.until(lambda: told("remind Bob"), 20, "Bob's card")
+    await office.served.is_late(await _action(office, "remind Bob"), "due_at")
+    (reminder,) = await office.slack.until(lambda: told("Still waiting"), 10, "Bob's reminder")
+    assert office.slack.buttons(reminder) == ["Go to the card", "Review"]
+    assert f"/p{card.ts.replace('.', '')}" in str(reminder.blocks)
+    await office.slack.click(BOB, card, "Approve")
+    await office.becomes(reminder, "Approved by Bob in Slack")
+
+
+async def test_that_a_card_expired_is_said_on_it_and_below_it(office: Office) -> None:
+    ts = await office.asks(ADA, expense("too late"))
+    card = await office.card(ts)
+    await office.served.is_late(await _action(office, "too late"), "expires_at")
+    await office.becomes(card, "Expired: nobody decided in time. Reopen it in the inbox.")
+    assert office.slack.buttons(card) == []
+    await office.slack.until(
+        lambda: [m for m in office.told(ts) if m.ts != card.ts and "Expired" in office.slack.words(m)],
+        10,
+        "a word that it expired",
+    )
