@@ -413,7 +413,12 @@ def action_row(action: Action, *, may_decide: bool) -> dict[str, Any]:
         "created_at": iso(action.created_at),
         "waiting_since": iso(action.waiting_since or action.created_at),
         "expires_at": iso(action.expires_at),
+        "quorum": action.quorum,
+        "approvals": [{"person": v.person, "via": v.via, "at": iso(v.at)} for v in action.votes],
+        "shown": action.shown,
     }
+    if action.asked_args is not None:
+        row |= {"asked_args": action.asked_args, "edited_by": action.edited_by}
     if action.decision is not None:
         row |= {
             "decision": str(action.decision),

@@ -394,6 +394,7 @@ def _engine_settings(
             rule.ask,
             rule.decisions,
             approvers=tuple(_spelt(people, name) for name in rule.approvers),
+            quorum=rule.quorum,
             urgent=rule.urgent,
         )
         for rule in approvals.rules

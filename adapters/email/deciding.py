@@ -41,10 +41,12 @@ class Deciding:
     async def take(self, reply: Reply, action: Action) -> None:
         assert reply.asked is not None
         own = reply.letter.own
+        # The values that came back are those of before an edit by somebody else: no change of this person's.
+        is_old = reply.asked.digest not in (None, action.digest)
         judged = judge(
             own.text,
             own.agrees,
-            own.values,
+            own.values if not is_old else None,
             action,
             self._words,
             in_quote=own.in_quote,
@@ -58,7 +60,12 @@ class Deciding:
             else:
                 await self._handing.tell(reply, action.thread_id, words.too_late(action))
             return
-        if judged.verdict is not None and judged.verdict not in reply.asked.offered:
+        if is_old and (judged.verdict is not None or (own.values is not None and not own.in_quote)):
+            if await self._was_this(reply, action):
+                await self._decided(reply, action, judged)
+            else:
+                await self._handing.tell(reply, action.thread_id, words.too_late(action))
+        elif judged.verdict is not None and judged.verdict not in reply.asked.offered:
             await self._not_by_mail(reply, action)
         elif judged.verdict is not None:
             await self._decide(reply, action, judged)
@@ -78,7 +85,10 @@ class Deciding:
     async def _was_this(self, reply: Reply, action: Action) -> bool:
         """Whether this very mail decided, and the process died before it was answered."""
         by_this_person = action.decided_via == VIA and action.decided_by == reply.person.name
-        return by_this_person and await self._doors.note(VIA, f"deciding/{action.id}") == reply.key
+        edited = action.asked_args is not None and action.edited_by == reply.person.name
+        return (by_this_person or edited) and await self._doors.note(
+            VIA, f"deciding/{action.id}"
+        ) == reply.key
 
     async def _decide(self, reply: Reply, action: Action, judged: Judged) -> None:
         assert reply.asked is not None
@@ -100,7 +110,9 @@ class Deciding:
             raise
         except Conflict as error:
             now = error.details.get("action", action)
-            await self._handing.tell(reply, action.thread_id, words.too_late(now))
+            # Counted once already, perhaps by this very mail before the process died.
+            said = words.decided(now) if error.code == "already_approved" else words.too_late(now)
+            await self._handing.tell(reply, action.thread_id, said)
         except Refused as error:
             await self.ask_back(reply, action, str(error))
         else:

@@ -110,7 +110,9 @@ class Delivering:
         meant = {reply_key(token): asked, mail_key(message_id): asked, bounce_key(bounce): asked}
         kept = {name: written(value) for name, value in meant.items()}
         if item.action is not None:
-            kept[told_key(item.external_id or message_id)] = json.dumps([item.action.state, item.key])
+            kept[told_key(item.external_id or message_id)] = json.dumps(
+                [item.action.state, item.key, item.action.digest]
+            )
         await self._doors.keep(VIA, kept)
         await self._send(asked, message_id, self._own_with("b", bounce), [*to, *cc], data)
         await self._talks.change(place, item.thread_id, lambda talk: talk.said(message_id))
@@ -148,15 +150,19 @@ class Delivering:
     async def _is_news(self, item: OutboundItem) -> bool:
         """How a question ended is told to whom it was asked of, once, unless they decided it by mail.
 
-        A question that had expired and is open again is asked again.
+        A question that had expired and is open again is asked again, and one whose arguments were edited.
         """
         action = item.action
         assert action is not None  # nothing else is repainted in mail
         assert item.external_id is not None
-        state, key = json.loads(await self._doors.note(VIA, told_key(item.external_id)) or "[null, null]")
-        if state == action.state and key != item.key:
-            return False
+        note = json.loads(await self._doors.note(VIA, told_key(item.external_id)) or "[null, null]")
+        state, key, digest = (*note, None)[:3]
         person = self._doors.people.by_email(place_at(item.address).mailbox)
+        if state == action.state and key != item.key:
+            # Others' approvals change nothing for a reader; other arguments do, but not for who wrote them.
+            if action.state is not ActionState.PENDING or digest in (None, action.digest):
+                return False
+            return person is None or action.edited_by != person.name
         return action.decided_via != VIA or person is None or action.decided_by != person.name
 
     def _check_caps(self, talk: Talk, place: Place, *, reminds: bool) -> None:

@@ -7,7 +7,7 @@ from pizzabot.approvals.showing import shown
 from pizzabot.audit import canonical_json
 from pizzabot.messages import Action, ActionState, Args, Verdict
 
-from .writing.actions import PHRASES, outcome
+from .writing.actions import PHRASES, outcome, standing
 
 SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
 NOT_BY_MAIL = "this cannot be decided by answering the mail; please open its link."
@@ -31,6 +31,10 @@ _ANSWERS = {
 
 def decided(action: Action) -> str:
     """What was understood and done, so that a misunderstanding is seen at once."""
+    if action.state is ActionState.PENDING:
+        return "\n\n".join(
+            [f"Your approval counts: {action.title}", *standing(action), "It runs when enough have approved."]
+        )
     assert action.decision is not None
     said = [f"{_DONE[action.decision]}: {action.title}"]
     if action.decision is Verdict.EDIT and action.final_args is not None:
@@ -67,6 +71,11 @@ def question(action: Action, why: str) -> str:
 
 def too_late(action: Action) -> str:
     """A word on something that is settled."""
+    if action.state is ActionState.PENDING:
+        return (
+            f"This was edited by {action.edited_by}: {action.title}\n\nYour answer was to the arguments "
+            "before that, and changed nothing. Answer the mail that shows the new ones, or open the inbox."
+        )
     if action.state is ActionState.EXPIRED:
         after_all = " Reopen it in the inbox to decide after all." if action.is_open else ""
         return (

@@ -116,7 +116,9 @@ def reminder(
         if action.state is ActionState.EXPIRED:
             mark = ":hourglass:"
     head = f"{mark} *{escaped(visible(said))}*: {escaped(asked)}"
-    facts = [plain_text(title), *(mrkdwn(fact) for fact in _times(action))]
+    standing = words.standing(action) if action.state is ActionState.PENDING else []
+    facts = [plain_text(title), *(plain_text(shortened(fact, 500)) for fact in standing)]
+    facts += [mrkdwn(fact) for fact in _times(action)]
     blocks: list[Block] = [section(mrkdwn(head)), context(*facts)]
     if action.is_open:
         elements = [button("Review", REVIEW, url=page)]
@@ -219,6 +221,8 @@ def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
     blocks = [actions(f"decide {action.id}", elements)]
     if waits_for:
         blocks.append(context(plain_text(f"Waits for {shortened(visible(waits_for), 300)}.")))
+    for said in words.standing(action):
+        blocks.append(context(plain_text(shortened(said, 500))))
     if times := _times(action):
         blocks.append(context(*map(mrkdwn, times)))
     return blocks

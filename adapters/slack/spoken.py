@@ -51,6 +51,8 @@ class Spoken:
             action = await self._waiting(thread_id, person)
         if action is None or (reading.verdict is Verdict.APPROVE and not shows_all(action)):
             return None
+        if reading.verdict is Verdict.APPROVE and action.asked_args is not None:
+            return None  # edited: which of the two was meant is not said
         await doors.keep(VIA, {f"spoken/{key}": action.id})
         try:
             await doors.decide(

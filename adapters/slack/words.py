@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from pizzabot.approvals.showing import approvals, edited, voters
 from pizzabot.messages import FAILURES, Action, ActionState, Verdict
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
@@ -36,6 +37,16 @@ def place(channel: str | None) -> str:
     return PLACES.get(channel or "", channel or "an unknown place")
 
 
+def in_place(channel: str) -> str:
+    """A channel behind a name: "in Slack"."""
+    return f"in {place(channel)}"
+
+
+def standing(action: Action) -> list[str]:
+    """How far a decision is that waits: who approved it of those that it takes, and who edited it."""
+    return [said for said in (approvals(action, in_place), edited(action)) if said]
+
+
 def outcome(action: Action) -> str:
     """How an action ended: "Approved by Ada in Slack"."""
     if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
@@ -48,6 +59,8 @@ def outcome(action: Action) -> str:
         return "Expired: nobody decided in time. Reopen it in the inbox."
     said = _RESOLVED.get(action.decision) if action.state is ActionState.RESOLVED else None
     said = said or _DECIDED.get(action.state, str(action.state).capitalize())
+    if len(action.votes) > 1 and action.final_args is not None:
+        return f"{said} by {voters(action, in_place)}"
     return f"{said} by {action.decided_by} in {place(action.decided_via)}"
 
 

@@ -293,6 +293,7 @@ class Guard(AgentMiddleware[Any, Any, Any]):
             args_schema=spec.input_schema,
             allowed_decisions=(Verdict.RETRY, Verdict.DONE, Verdict.FAILED),
             approvers=gate.approvers if (gate := self._gate(run, call)) is not None else (),
+            quorum=gate.quorum if gate is not None else 1,
             skill=self._worker,
             why="The call was sent and its end was not seen: it may or may not have happened. "
             "Please look, then say: retry (send it again), done (it happened) or failed (it did not).",
@@ -335,12 +336,18 @@ async def reserve_call(run: RunContext) -> None:
 
 
 def still_counts(gate: Gate, action: Action) -> bool:
-    """Whether this could be decided so, and by this person, still; rules may have been tightened since."""
+    """Whether this could be decided so, and by these people, still; rules may have been tightened since."""
     if action.decision not in gate.decisions:
         return False
-    if not gate.approvers or action.decided_by is None:
+    if action.decided_by is None:
         return True
-    return action.decided_by.casefold() in {name.casefold() for name in gate.approvers}
+    runs_it = action.decision in (Verdict.APPROVE, Verdict.EDIT)
+    said = {vote.person for vote in action.votes} if runs_it else set()
+    said = {name.casefold() for name in said | {action.decided_by}}
+    if gate.approvers:
+        also = gate.substitutes if action.escalated_to else ()
+        said &= {name.casefold() for name in (*gate.approvers, *also)}
+    return len(said) >= (gate.quorum if runs_it else 1)
 
 
 def call_key(tool_call_id: str) -> str:

@@ -3,12 +3,16 @@
     may see? -> may decide? -> still pending? -> saw these very arguments? -> word allowed?
       -> edited arguments fit the schema and the policy? -> stored, audited, run queued, copies repainted
 
+Where several have to approve, each approval is a vote for the very arguments that were shown. The last one
+that it takes decides; a rejection or a response decides at once; an edit proposes other arguments, which its
+author has approved and every earlier vote has not.
+
 Every refusal changes nothing, apart from the line in the audit that says it was tried.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -73,8 +77,24 @@ def decide(
         Invalid: `decision_not_allowed`, or `invalid_args` with `details["errors"]`.
     """
     action, thread = seen_action(connection, decision.action_id, person)
+    if action.quorum > 1:
+        store.lock(connection, action.id)
+        action, thread = seen_action(connection, decision.action_id, person)
     permitted = people.decides_action(person, action, thread.owner)
     check(decision, action, permitted=permitted)
+    if action.quorum > 1 and _runs(decision.verdict):
+        action = _vote(connection, decision, action, person, now)
+        if _counted(action, people, thread.owner) < action.quorum:
+            outbox.repaint(connection, action.id, action.shown, now)
+            return Decided(action, resumes=False)
+        if action.asked_args is not None:
+            decision = replace(decision, verdict=Verdict.EDIT, args=action.args)
+    return _settle(connection, decision, action, person, now)
+
+
+def _settle(
+    connection: sa.Connection, decision: Decision, action: Action, person: Person, now: datetime
+) -> Decided:
     final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
     settled = store.settle(
         connection,
@@ -84,6 +104,7 @@ def decide(
         decision=decision.verdict,
         reason=decision.reason,
         response=decision.response,
+        **({"args": dict(action.asked_args), "asked_args": None} if action.asked_args is not None else {}),
         final_args=final_args if _runs(decision.verdict) else None,
         decided_by=person.name,
         decided_at=now,
@@ -109,7 +130,8 @@ def decide(
             {"runs": arguments.digest(action.id, action.tool, final_args or {})}
             if _runs(decision.verdict)
             else {}
-        ),
+        )
+        | ({"approvals": [vote.person for vote in settled.votes]} if settled.votes else {}),
     )
     outbox.repaint(connection, action.id, settled.shown, now)
     if settled.tool == FAILURES:  # no run waits for it
@@ -118,6 +140,70 @@ def decide(
         _allow_more(connection, settled)
     resumes = runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
     return Decided(settled, resumes)
+
+
+def _vote(
+    connection: sa.Connection, decision: Decision, action: Action, person: Person, now: datetime
+) -> Action:
+    """Store one approval of several, for the arguments as the person wants them; the action as it is then."""
+    args = dict(decision.args if decision.args is not None else action.args)
+    digest = arguments.digest(action.id, action.tool, args)
+    if digest == action.digest:
+        if any(vote.person == person.name for vote in action.votes):
+            raise _counted_already(action)
+        store.vote(connection, action, person.name, decision.via, now)
+        revised = store.revise(connection, action.id)
+        voided: list[str] = []
+    else:
+        voided = [vote.person for vote in action.votes if vote.person != person.name]
+        store.forget_votes(connection, action.id)
+        store.vote(connection, replace(action, digest=digest), person.name, decision.via, now)
+        asked = dict(action.asked_args if action.asked_args is not None else action.args)
+        is_back = arguments.digest(action.id, action.tool, asked) == digest
+        revised = store.revise(
+            connection,
+            action.id,
+            args=args,
+            digest=digest,
+            asked_args=None if is_back else asked,
+            edited_by=person.name,
+        )
+    assert revised is not None, "the row is locked, and was pending"
+    audit.append(
+        connection,
+        now,
+        actor=person.name,
+        via=decision.via,
+        event="action.voted",
+        subject=action.id,
+        data={
+            "thread": action.thread_id,
+            "tool": action.tool,
+            "decision": str(decision.verdict),
+            "reason": decision.reason,
+            "shown": action.digest,
+            "approved": digest,
+            "votes": len(revised.votes),
+            "quorum": action.quorum,
+        }
+        | ({"voided": voided} if voided else {}),
+    )
+    return revised
+
+
+def _counted(action: Action, people: People, thread_owner: str) -> int:
+    """How many of the votes are of people who may decide still."""
+    voters = (people.by_name(vote.person) for vote in action.votes)
+    return sum(1 for voter in voters if voter and people.decides_action(voter, action, thread_owner))
+
+
+def _counted_already(action: Action) -> Conflict:
+    missing = action.quorum - len(action.votes)
+    return Conflict(
+        f"Your approval is counted already; it takes {missing} more, of other people.",
+        code="already_approved",
+        details={"action": action},
+    )
 
 
 def _runs(verdict: Verdict) -> bool:
@@ -134,9 +220,13 @@ def check(decision: Decision, action: Action, *, permitted: bool) -> None:
         )
     if action.state is not ActionState.PENDING:
         raise already_decided(action)
-    if decision.digest is not None and decision.digest != action.digest:
+    # Arguments that somebody edited are only ever approved by who was shown them.
+    unseen = decision.digest is None and action.asked_args is not None and _runs(decision.verdict)
+    if unseen or decision.digest not in (None, action.digest):
         raise Conflict(
-            "The action changed since you saw it; look at it again.",
+            f"The arguments were edited by {action.edited_by} since you saw them; look at them again."
+            if action.asked_args is not None
+            else "The action changed since you saw it; look at it again.",
             code="stale_digest",
             details={"action": action},
         )

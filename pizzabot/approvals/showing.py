@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pizzabot.approvals.forms import Field, FieldKind
+from pizzabot.messages import Action
 from pizzabot.text import exact, visible
 
 _ONE_LINE = 80
@@ -22,6 +24,30 @@ class Shown:
     @property
     def is_long(self) -> bool:
         return len(self.text) > _ONE_LINE or "\n" in self.text
+
+
+def approvals(action: Action, place: Callable[[str], str]) -> str:
+    """Who approved it, when it takes several: "1 of 2 approved: Ada in Slack". Empty when it takes one.
+
+    `place` says a channel as a reader calls it, with its preposition.
+    """
+    if action.quorum == 1:
+        return ""
+    counted = f"{len(action.votes)} of {action.quorum} approved"
+    return f"{counted}: {voters(action, place)}" if action.votes else counted
+
+
+def voters(action: Action, place: Callable[[str], str]) -> str:
+    """Those who approved: "Ada in Slack and Bob by email"."""
+    said = [visible(f"{vote.person} {place(vote.via)}".strip()) for vote in action.votes]
+    return " and ".join(part for part in (", ".join(said[:-1]), *said[-1:]) if part)
+
+
+def edited(action: Action) -> str:
+    """That the arguments are not those that were asked for at first; empty when they are."""
+    if action.asked_args is None or action.edited_by is None:
+        return ""
+    return f"Edited by {visible(action.edited_by)}: whoever approved it before has to approve this, too."
 
 
 def shown(field: Field) -> Shown:

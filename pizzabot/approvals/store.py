@@ -188,6 +188,7 @@ def ask(
             approvers=list(question.approvers),
             state=ActionState.PENDING,
             created_at=now,
+            waiting_since=now,
             escalated_to=[],
             quorum=question.quorum,
         )

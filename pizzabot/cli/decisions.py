@@ -12,7 +12,7 @@ from pizzabot.cli.arguments import edited, full_set
 from pizzabot.cli.client import Api, connected
 from pizzabot.cli.failures import Failed
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import short, shown_args
+from pizzabot.cli.text import approvals_line, short, shown_args
 from pizzabot.text import visible
 
 ActionId = Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, or the end of it.")]
@@ -111,6 +111,9 @@ def _show(row: Mapping[str, Any], args: Mapping[str, Any]) -> None:
 def _decide(api: Api, row: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
     body = {name: value for name, value in decision.items() if value is not None}
     decided = api.post(f"/api/actions/{row['id']}/decision", body | {"digest": row["digest"]})
+    if isinstance(decided, dict) and decided.get("state") == "pending":
+        print(f"Your approval counts: {approvals_line(decided)}. It runs when enough have approved.")
+        return
     _say_done(api, decided)
 
 

@@ -13,7 +13,16 @@ from pizzabot.cli.decisions import ways_to_decide
 from pizzabot.cli.output import JsonOption, count, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.progress import activity_line
-from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value
+from pizzabot.cli.text import (
+    ago,
+    approvals_line,
+    at,
+    parsed_time,
+    short,
+    shortened,
+    shown_args,
+    shown_value,
+)
 from pizzabot.cli.traces import trace_lines
 from pizzabot.text import visible
 
@@ -157,6 +166,10 @@ def action_lines(api: Api, action: Mapping[str, Any]) -> Iterator[str]:
     if action.get("why"):
         yield visible(" ".join(action["why"].split()))
     yield from shown_args(action["args"])
+    if (standing := approvals_line(action)) is not None:
+        yield standing
+    if action.get("edited_by"):
+        yield f"edited by {visible(action['edited_by'])}; whoever approved before has to approve this, too"
     if action["state"] == "pending" and action.get("expires_at"):
         yield f"expires {at(parsed_time(action['expires_at']), api.zone)}"
     if action["state"] == "expired":

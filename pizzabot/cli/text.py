@@ -99,3 +99,12 @@ def took(milliseconds: float | None) -> str:
     if seconds < 86400:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     return f"{int(seconds // 86400)} d {int(seconds % 86400 // 3600)} h"
+
+
+def approvals_line(action: Mapping[str, Any]) -> str | None:
+    """Who approved of the several that it takes: "1 of 2 approved: Ada in slack"; None when it takes one."""
+    if action.get("quorum", 1) == 1:
+        return None
+    said = [f"{visible(vote['person'])} in {visible(vote['via'])}" for vote in action["approvals"]]
+    counted = f"{len(said)} of {action['quorum']} approved"
+    return f"{counted}: {', '.join(said)}" if said else counted

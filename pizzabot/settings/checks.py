@@ -167,6 +167,14 @@ def _rules(settings: Settings) -> Iterator[Contradiction]:
         if rule.tool in seen:
             yield (*place, "tool"), f"a rule before this one names {rule.tool} too; join the two"
         seen.add(rule.tool)
+        named = {name.casefold() for name in rule.approvers}
+        deciding = len(named) if named else len(people.owners)
+        if rule.quorum > deciding:
+            who = "people may decide it" if deciding != 1 else "person may decide it"
+            yield (
+                (*place, "quorum"),
+                f"{rule.quorum} can never approve, because {deciding} {who}; name more approvers",
+            )
         for i, name in enumerate(rule.approvers):
             person = people.by_name(name)
             if person is None:

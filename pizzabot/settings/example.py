@@ -88,6 +88,7 @@ _EXAMPLE = """\
 # ask = true
 # decisions = ["approve", "edit", "reject"]
 # approvers = ["Ada"]
+# quorum = 1                            # how many have to approve the same arguments
 # urgent = false                        # true: reminders pass quiet hours
 
 # [limits]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from pizzabot.people import Notify, People, Person, Role
 from pizzabot.settings.values import (
@@ -244,7 +244,7 @@ class RuleTable(Table):
     ask: bool = True
     decisions: Annotated[tuple[GateDecision, ...], Field(min_length=1)] = ("approve", "edit", "reject")
     approvers: Annotated[tuple[Name, ...], Field(min_length=1)] = ()
-    quorum: Annotated[Positive, AfterValidator(lambda value: _only_one(value))] = 1
+    quorum: Positive = 1
     urgent: bool = False
 
 
@@ -378,12 +378,6 @@ def _public_url(web: Mapping[str, Any]) -> str:
         return str(first)
     literal = f"[{host}]" if ":" in str(host) else host
     return f"http://{literal}:{web.get('port', 8642)}"
-
-
-def _only_one(quorum: int) -> int:
-    if quorum != 1:
-        raise ValueError("quorum above 1 is not available yet; remove it or set 1")
-    return quorum
 
 
 def _secret_texts(value: object) -> Iterator[str]:

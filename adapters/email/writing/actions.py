@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pizzabot.approvals.forms import fields
-from pizzabot.approvals.showing import Shown, server_name, shown, tool_name
+from pizzabot.approvals.showing import (
+    Shown,
+    approvals,
+    edited,
+    server_name,
+    shown,
+    tool_name,
+    voters,
+)
 from pizzabot.approvals.values import write
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.text import exact, visible
@@ -145,6 +153,16 @@ def _argument(arg: Shown, was: str | None = None) -> Argument:
 # -- its tool, and how it ended -----------------------------------------------------------------------------
 
 
+def in_place(channel: str) -> str:
+    """A channel behind a name: "by email"; empty for one that is not known."""
+    return _PLACES.get(channel, "")
+
+
+def standing(action: Action) -> list[str]:
+    """How far a decision is that waits: who approved it of those that it takes, and who edited it."""
+    return [said for said in (approvals(action, in_place), edited(action)) if said]
+
+
 def outcome(action: Action) -> str:
     """How an action ended: "Approved by Ada in Slack"."""
     if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
@@ -157,7 +175,9 @@ def outcome(action: Action) -> str:
     said = said or _STATES.get(action.state, str(action.state).capitalize())
     if action.decided_by is None:
         return said
-    place = _PLACES.get(action.decided_via or "", "")
+    if len(action.votes) > 1 and action.final_args is not None:
+        return f"{said} by {voters(action, in_place)}"
+    place = in_place(action.decided_via or "")
     return f"{said} by {visible(action.decided_by)} {place}".rstrip()
 
 

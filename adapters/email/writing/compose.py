@@ -98,6 +98,7 @@ def request(
         **_about(action, title),
         "since": _moment(since, heads.date) if since is not None else "",
         "deadline": _moment(deadline, heads.date) if deadline is not None else "",
+        "standing": [line(said) for said in actions.standing(action)],
         "waits_for": "" if may_decide else line(" or ".join(action.approvers) or "its approvers"),
     }
     written, come_back = actions.lines(action)

@@ -53,6 +53,11 @@ RULES = """
 [[approvals.rules]]
 tool = "mcp:ledger:pay_invoice"
 approvers = ["Bob"]
+
+[[approvals.rules]]
+tool = "mcp:ledger:scale_service"
+approvers = ["Ada", "Bob"]
+quorum = 2
 """
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.unit.email.conftest import CAY, Post, body
+from tests.unit.email.conftest import ADA, BOB, CAY, Post, body
 from tests.unit.email.test_decisions import asks
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -45,3 +47,30 @@ async def test_an_expiry_is_told_once_and_a_late_answer_is_told_so(post: Post) -
     assert "Reopen it" in body(late)
     expired = [m for m in post.mails(CAY) if body(m).startswith("Expired") and "expired by mail" in body(m)]
     assert len(expired) == 1
+
+
+# -- several approvals -----------------------------------------------------------------------------------
+
+
+async def test_who_approves_after_an_edit_answers_the_mail_that_shows_it(post: Post) -> None:
+    args = {"service": "twice by mail", "replicas": 2}
+    await post.sends(ADA, f"[[call bookkeeper scale_service {json.dumps(args)}]]", subject="Scale it")
+    mine, theirs = await post.asked(ADA, "twice by mail"), await post.asked(BOB, "twice by mail")
+    assert "0 of 2 approved" in body(theirs)
+    values = body(mine).partition("[[ begin values ]]\n")[2].partition("[[ end values ]]")[0]
+    changed = values.replace("replicas: 2", "replicas: 3")
+    await post.answers(ADA, mine, f"[[ begin values ]]\n{changed}[[ end values ]]")
+    edited = await post.gets(BOB, "replicas: 3")
+    assert "1 of 2 approved: Ada by email" in body(edited)
+    assert "Edited by Ada" in body(edited)
+    assert edited["Subject"] == theirs["Subject"]
+    await post.gets(ADA, "Your approval counts: ")
+    await post.answers(BOB, theirs, "Approve")
+    await post.gets(BOB, "This was edited by Ada")
+    await post.answers(BOB, edited, "Approve")
+    thread = (await post.thread("Scale it"))["id"]
+    action = await post.decided(thread, "edited")
+    assert [vote["person"] for vote in action["approvals"]] == ["Ada", "Bob"]
+    assert action["final_args"] == args | {"replicas": 3}
+    assert action["args"] == args
+    await post.gets(ADA, "Result:")

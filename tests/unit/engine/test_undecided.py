@@ -255,6 +255,8 @@ async def test_all_that_fell_due_during_a_long_pause_is_done_at_once(office: Off
 
 async def test_an_action_from_before_there_was_a_clock_gets_its_whole_time(office: Office) -> None:
     (action,) = await office.database.write(lambda c: waits(c, office.clock))
+    old = sa.update(schema.actions).values(waiting_since=None)
+    await office.database.write(lambda c: c.execute(old))
     office.times = Timing(reminder_after=4 * HOUR, expire_after=24 * HOUR)
     office.clock.advance(timedelta(days=30))
     await office.tick()

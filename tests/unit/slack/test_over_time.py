@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tests.fakes.runtime import ledger_calls
 from tests.fakes.slack import Message
 from tests.unit.slack.conftest import ADA, BOB, Office, expense
 from tests.unit.slack.test_cards import invoice
@@ -56,3 +59,30 @@ async def test_that_a_card_expired_is_said_on_it_and_below_it(office: Office) ->
         10,
         "a word that it expired",
     )
+
+
+# -- several approvals -----------------------------------------------------------------------------------
+
+
+async def test_every_card_says_who_approved_so_far_and_the_second_click_runs_it(office: Office) -> None:
+    args = {"service": "twice approved", "replicas": 2}
+    ts = await office.asks(ADA, f"[[call bookkeeper scale_service {json.dumps(args)}]]")
+    mine = await office.card(ts)
+
+    def told() -> list[Message]:
+        place = office.slack.dm(BOB)
+        shown = office.slack.messages(place) if place in office.slack.channels else []
+        return [m for m in shown if "twice approved" in office.slack.words(m)]
+
+    (theirs,) = await office.slack.until(told, 20, "Bob's card")
+    assert "0 of 2 approved" in office.slack.words(theirs)
+    await office.slack.click(ADA, mine, "Approve")
+    for card in (mine, theirs):
+        await office.becomes(card, "1 of 2 approved: Ada in Slack")
+    await office.slack.click(ADA, mine, "Approve")
+    await office.whispered(ADA, "Your approval is counted already; it takes 1 more")
+    await office.slack.click(BOB, theirs, "Approve")
+    for card in (mine, theirs):
+        await office.becomes(card, "Approved by Ada in Slack and Bob in Slack")
+    await office.hears(ts, "Result:")
+    assert [c["args"] for c in ledger_calls(office.served.home) if c["tool"] == "scale_service"] == [args]

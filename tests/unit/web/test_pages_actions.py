@@ -587,12 +587,27 @@ async def test_what_expired_is_reopened_by_who_may_decide(served: Served) -> Non
         late = await bob.post(path, {"decision": "approve", "digest": action.digest})
         check_page(late, 409)
         page = tree(late.text)
-        assert "is expired" in problems(page)
+        assert "it expired" in problems(page)
         assert "Reopen" in labels(page)
         form = page.one("form", action=f"{path}/reopen")
         assert (await bob.send(f"{path}/reopen", sent_of(page, form))).headers["location"] == path
         assert (await now(served, action)).state == ActionState.PENDING
         assert (await pressed(bob, action, "approve")).status_code == 303
+
+
+async def test_where_several_have_to_approve_the_page_says_who_did(served: Served) -> None:
+    action = await pending(served, {"x": "a"}, approvers=("Ada", "Bob"), quorum=2)
+    path = f"/actions/{action.id}"
+    async with at_home(served) as ada, at_home(served, "Bob") as bob:
+        assert "0 of 2 approved" in (await shown(bob, path)).one("p", class_="standing").text
+        assert (await pressed(ada, action, "approve")).status_code == 303
+        page = await shown(ada, path)
+        assert page.one("p", class_="standing").text.startswith("1 of 2 approved: Ada in web, ")
+        assert "Approve" not in labels(page)
+        assert "Reject" in labels(page)
+        assert "1 of 2 approved: Ada in web" in (await shown(bob, f"/threads/{action.thread_id}")).text
+        assert (await pressed(bob, action, "approve")).status_code == 303
+        assert "Approved by Ada in web and Bob in web" in (await shown(bob, path)).text
 
 
 async def test_what_was_withdrawn_is_told_without_a_form(served: Served) -> None:
