@@ -413,6 +413,7 @@ def action_row(action: Action, *, may_decide: bool) -> dict[str, Any]:
         "created_at": iso(action.created_at),
         "waiting_since": iso(action.waiting_since or action.created_at),
         "expires_at": iso(action.expires_at),
+        "escalated_to": list(action.escalated_to),
         "quorum": action.quorum,
         "approvals": [{"person": v.person, "via": v.via, "at": iso(v.at)} for v in action.votes],
         "shown": action.shown,

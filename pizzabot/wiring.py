@@ -396,10 +396,18 @@ def _engine_settings(
             approvers=tuple(_spelt(people, name) for name in rule.approvers),
             quorum=rule.quorum,
             urgent=rule.urgent,
+            escalate_after=approvals.escalation(rule)[0],
+            escalate_to=tuple(_spelt(people, name) for name in approvals.escalation(rule)[1]),
         )
         for rule in approvals.rules
     ]
-    times = Timing(approvals.reminder_after, approvals.expire_after, approvals.on_expiry)
+    times = Timing(
+        approvals.reminder_after,
+        approvals.expire_after,
+        approvals.on_expiry,
+        approvals.escalate_after,
+        tuple(_spelt(people, name) for name in approvals.escalate_to),
+    )
     return EngineSettings(
         model=settings.model,
         allowance=_allowance(settings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from pizzabot.approvals.showing import approvals, edited, voters
+from pizzabot.approvals.showing import approvals, edited, escalated, voters
 from pizzabot.messages import FAILURES, Action, ActionState, Verdict
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
@@ -43,8 +43,8 @@ def in_place(channel: str) -> str:
 
 
 def standing(action: Action) -> list[str]:
-    """How far a decision is that waits: who approved it of those that it takes, and who edited it."""
-    return [said for said in (approvals(action, in_place), edited(action)) if said]
+    """How far a decision is that waits: who of several approved it, who edited it, who else was asked."""
+    return [said for said in (approvals(action, in_place), edited(action), escalated(action)) if said]
 
 
 def outcome(action: Action) -> str:

@@ -1,6 +1,7 @@
-"""What becomes of an action that nobody decides? Its clock, and how it expires; each one transaction.
+"""What becomes of an action that nobody decides? Its clock, whom else it is shown, how it expires.
 
-    wound when it is asked and when it is reopened -> due -> expired: parked, or closed and the agent is told
+    wound when it is asked and when it is reopened -> due -> escalated: others may decide, too
+                                                          -> expired: parked, or closed and the agent is told
 
 Everything that is due stands in the action's row. A decision and the expiry change the same row by
 compare-and-set: whichever comes second finds the other, and nothing expires between a decision and its call.
@@ -8,7 +9,7 @@ compare-and-set: whichever comes second finds the other, and nothing expires bet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -32,7 +33,9 @@ def wind(
         action.id,
         now,
         expires_at=now + timing.expire_after if timing.expire_after is not None else None,
-        escalates_at=None,
+        escalates_at=now + timing.escalate_after
+        if timing.escalate_after is not None and not action.escalated_to
+        else None,
     )
     if timing.reminder_after is not None:
         reminders.start(connection, action.id, people, now + timing.reminder_after)
@@ -64,3 +67,28 @@ def expire(connection: sa.Connection, action: Action, timing: Timing, now: datet
     )
     outbox.repaint(connection, action.id, expired.shown, now)
     return expired
+
+
+def escalate(
+    connection: sa.Connection, action: Action, timing: Timing, now: datetime, deciding: Sequence[str]
+) -> Action | None:
+    """Let the substitutes decide, too, besides those who are `deciding` now. None: not due any more."""
+    # From here on all are named: a list of the substitutes alone would shut out whoever may decide unnamed.
+    approvers = list(dict.fromkeys((*action.approvers, *deciding, *timing.escalate_to)))
+    added = [name for name in timing.escalate_to if name not in deciding]
+    escalated = store.escalate(connection, action, now, to=added, approvers=approvers)
+    if escalated is None or not added:
+        return None
+    if timing.reminder_after is not None:
+        reminders.start(connection, action.id, added, now + timing.reminder_after)
+    audit.append(
+        connection,
+        now,
+        actor=ACTOR,
+        via=VIA,
+        event="action.escalated",
+        subject=action.id,
+        data={"thread": action.thread_id, "tool": action.tool, "to": added},
+    )
+    outbox.repaint(connection, action.id, escalated.shown, now)
+    return escalated

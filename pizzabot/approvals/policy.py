@@ -20,10 +20,7 @@ DEFAULT_DECISIONS = (Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One `[[approvals.rules]]` table; all names are as `[[people]]` write them.
-
-    `escalate_after` and `escalate_to` of None are those of `[approvals]`.
-    """
+    """One `[[approvals.rules]]` table; all names are as `[[people]]` write them."""
 
     tool: str
     ask: bool = True
@@ -31,7 +28,6 @@ class Rule:
     approvers: tuple[str, ...] = ()
     quorum: int = 1
     urgent: bool = False
-    escalates: bool = False  # whether it says itself when and to whom
     escalate_after: timedelta | None = None
     escalate_to: tuple[str, ...] = ()
 
@@ -101,10 +97,12 @@ class Policy:
         rule = self.rule_for(tool)
         if rule is None:
             return self.times
-        timing = replace(self.times, urgent=rule.urgent)
-        if rule.escalates:
-            timing = replace(timing, escalate_after=rule.escalate_after, escalate_to=rule.escalate_to)
-        return timing
+        return replace(
+            self.times,
+            urgent=rule.urgent,
+            escalate_after=rule.escalate_after,
+            escalate_to=rule.escalate_to,
+        )
 
     def rule_for(self, tool: str) -> Rule | None:
         """The most specific rule that names the tool; among equals the first."""

@@ -50,6 +50,13 @@ def edited(action: Action) -> str:
     return f"Edited by {visible(action.edited_by)}: whoever approved it before has to approve this, too."
 
 
+def escalated(action: Action) -> str:
+    """Who else was asked because nobody decided; empty when nobody was."""
+    if not action.escalated_to:
+        return ""
+    return f"Nobody decided for a while, so {visible(' and '.join(action.escalated_to))} may decide, too."
+
+
 def shown(field: Field) -> Shown:
     """A proposed argument as it is read."""
     value = field.value

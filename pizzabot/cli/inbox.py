@@ -168,6 +168,8 @@ def action_lines(api: Api, action: Mapping[str, Any]) -> Iterator[str]:
     yield from shown_args(action["args"])
     if (standing := approvals_line(action)) is not None:
         yield standing
+    if action.get("escalated_to"):
+        yield f"escalated to {visible(' and '.join(action['escalated_to']))}"
     if action.get("edited_by"):
         yield f"edited by {visible(action['edited_by'])}; whoever approved before has to approve this, too"
     if action["state"] == "pending" and action.get("expires_at"):

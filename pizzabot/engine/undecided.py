@@ -1,4 +1,4 @@
-"""What is done about actions that nobody decides? Expire them and remind people, when their rows say so.
+"""What is done about actions that nobody decides? Remind, escalate and expire, when their rows say so.
 
 Each action and each person is a transaction of its own. A row that another process took first is left alone,
 and what became due while nothing ran is done once, late: the rows do not know how often it was missed.
@@ -36,10 +36,14 @@ class Undecided:
         self._database, self._endings, self._changed = database, endings, changed
 
     async def tick(self, now: datetime) -> datetime | None:
-        """Wind, expire and remind whatever is due at `now`; returns when the next of these is due."""
+        """Do whatever is due at `now`; returns when something of it is next due."""
         await self._each(lambda c: actions.unwound(c, limit=_AT_ONCE), self._wind)
         await self._each(
             lambda c: actions.expiring(c, now, limit=_AT_ONCE), lambda c, action: self._expire(c, action, now)
+        )
+        await self._each(
+            lambda c: actions.escalating(c, now, limit=_AT_ONCE),
+            lambda c, action: self._escalate(c, action, now),
         )
         await self._each(
             lambda c: reminders.due(c, now, limit=_AT_ONCE), lambda c, due: self._remind(c, due, now)
@@ -83,6 +87,18 @@ class Undecided:
         )
         self._say(connection, expired, recipients.Place(thread.channel, thread.address, None), now)
         return expired
+
+    def _escalate(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
+        thread = threads.get(connection, action.thread_id)
+        if thread is None:
+            return None
+        endings = self._endings
+        deciding = [person.name for person in endings.deciding(action, thread)]
+        timing = endings.policy.timing(action.tool)
+        escalated = overdue.escalate(connection, action, timing, now, deciding)
+        if escalated is not None:
+            endings.show_cards(connection, escalated, thread)
+        return escalated
 
     def _remind(self, connection: sa.Connection, due: Reminder, now: datetime) -> Action | None:
         """Tell one person of one action again, or put that off, or give it up."""

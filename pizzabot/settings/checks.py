@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from pizzabot.people import People
 from pizzabot.settings.file import KeyPath
 from pizzabot.settings.tables import (
+    ApprovalsTable,
     EmailTable,
     ListenTable,
     OAuthTable,
+    RuleTable,
     ServerTable,
     Settings,
     SlackTable,
@@ -160,10 +163,11 @@ def _web(settings: Settings) -> Iterator[Contradiction]:
 
 def _rules(settings: Settings) -> Iterator[Contradiction]:
     people = settings.directory()
-    names = [person.name for person in people]
     seen: set[str] = set()
+    yield from _escalation(people, ("approvals",), settings.approvals, settings.approvals)
     for index, rule in enumerate(settings.approvals.rules):
         place: KeyPath = ("approvals", "rules", index)
+        yield from _escalation(people, place, rule, settings.approvals)
         if rule.tool in seen:
             yield (*place, "tool"), f"a rule before this one names {rule.tool} too; join the two"
         seen.add(rule.tool)
@@ -175,12 +179,29 @@ def _rules(settings: Settings) -> Iterator[Contradiction]:
                 (*place, "quorum"),
                 f"{rule.quorum} can never approve, because {deciding} {who}; name more approvers",
             )
-        for i, name in enumerate(rule.approvers):
-            person = people.by_name(name)
-            if person is None:
-                yield (*place, "approvers", i), f'nobody is named "{name}"; {_nearest(name, names)}'
-            elif person.role == "member":
-                yield (*place, "approvers", i), f'{name} has role member; give {name} role = "approver"'
+        yield from _deciding(people, (*place, "approvers"), rule.approvers)
+
+
+def _escalation(
+    people: People, place: KeyPath, table: ApprovalsTable | RuleTable, approvals: ApprovalsTable
+) -> Iterator[Contradiction]:
+    yield from _deciding(people, (*place, "escalate_to"), table.escalate_to)
+    after, to = approvals.escalation(table)
+    if "escalate_after" in table.model_fields_set and after is not None and not to:
+        yield (*place, "escalate_after"), 'says when, and nothing says to whom; add escalate_to = ["…"]'
+    if table.escalate_to and after is None and "escalate_after" not in table.model_fields_set:
+        yield (*place, "escalate_to"), 'says to whom, and nothing says when; add escalate_after = "8h"'
+
+
+def _deciding(people: People, place: KeyPath, names: Sequence[str]) -> Iterator[Contradiction]:
+    """Those who are named to decide must be there and may not be members."""
+    known = [person.name for person in people]
+    for i, name in enumerate(names):
+        person = people.by_name(name)
+        if person is None:
+            yield (*place, i), f'nobody is named "{name}"; {_nearest(name, known)}'
+        elif person.role == "member":
+            yield (*place, i), f'{name} has role member; give {name} role = "approver"'
 
 
 def _triggers(settings: Settings) -> Iterator[Contradiction]:

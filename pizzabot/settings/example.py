@@ -79,6 +79,8 @@ _EXAMPLE = """\
 # reminder_after = "4h"                 # "3s" "15m" "4h" "7d" "never"
 # expire_after = "never"
 # on_expiry = "park"                    # park | reject
+# escalate_after = "never"              # when others may decide, too
+# escalate_to = ["Ada"]
 # skills_may_loosen = false
 # [approvals.words]
 # approve = ["freigegeben"]             # besides the English words

@@ -7,6 +7,7 @@ What concerns one key is checked by its type; what concerns several stands in `p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -246,6 +247,8 @@ class RuleTable(Table):
     approvers: Annotated[tuple[Name, ...], Field(min_length=1)] = ()
     quorum: Positive = 1
     urgent: bool = False
+    escalate_after: Duration = None
+    escalate_to: tuple[Name, ...] = ()
 
 
 class WordsTable(Table):
@@ -262,9 +265,17 @@ class ApprovalsTable(Table):
     reminder_after: Duration = Field(default="4h", validate_default=True)
     expire_after: Duration = None
     on_expiry: Literal["park", "reject"] = "park"
+    escalate_after: Duration = None
+    escalate_to: tuple[Name, ...] = ()
     skills_may_loosen: bool = False
     words: WordsTable = WordsTable()
     rules: tuple[RuleTable, ...] = ()
+
+    def escalation(self, table: ApprovalsTable | RuleTable) -> tuple[timedelta | None, tuple[str, ...]]:
+        """When and to whom: what `table` says itself, else what stands here."""
+        said = table.model_fields_set
+        after = table.escalate_after if "escalate_after" in said else self.escalate_after
+        return after, table.escalate_to if "escalate_to" in said else self.escalate_to
 
 
 class LimitsTable(Table):

@@ -10,6 +10,7 @@ from pizzabot.approvals.showing import (
     Shown,
     approvals,
     edited,
+    escalated,
     server_name,
     shown,
     tool_name,
@@ -159,8 +160,8 @@ def in_place(channel: str) -> str:
 
 
 def standing(action: Action) -> list[str]:
-    """How far a decision is that waits: who approved it of those that it takes, and who edited it."""
-    return [said for said in (approvals(action, in_place), edited(action)) if said]
+    """How far a decision is that waits: who of several approved it, who edited it, who else was asked."""
+    return [said for said in (approvals(action, in_place), edited(action), escalated(action)) if said]
 
 
 def outcome(action: Action) -> str:

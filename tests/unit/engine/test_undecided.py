@@ -12,13 +12,14 @@ import pytest
 import sqlalchemy as sa
 
 from pizzabot import audit
+from pizzabot.agent.guard import still_counts
 from pizzabot.approvals import decide, store
 from pizzabot.approvals.policy import Policy, Rule, Timing
 from pizzabot.database import schema
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
 from pizzabot.engine.undecided import Undecided
-from pizzabot.errors import Conflict
+from pizzabot.errors import Conflict, Refused
 from pizzabot.inbox import runs, threads
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.people import Notify, People, Person
@@ -379,3 +380,85 @@ async def test_a_reminder_passes_quiet_hours_when_the_action_would_expire_in_the
     await office.asks(approvers=("Bob",))
     await office.later(4 * HOUR)
     assert await office.said() == ["slack of Bob"]
+
+
+# -- escalation ------------------------------------------------------------------------------------------
+
+
+def escalating(office: Office, after: timedelta | None = 8 * HOUR, to: tuple[str, ...] = ("Eve",)) -> Office:
+    office.times = Timing(escalate_after=after, escalate_to=to)
+    return office
+
+
+async def test_after_a_while_others_get_the_card_and_may_decide(office: Office) -> None:
+    action = await escalating(office).asks(approvers=("Bob",))
+    with pytest.raises(Refused):
+        await office.decides(action, who=EVE)
+    assert await office.later(8 * HOUR - MINUTE) == office.clock.now() + MINUTE
+    assert (await office.action(action)).approvers == ("Bob",)
+    assert await office.later(MINUTE) is None
+    escalated = await office.action(action)
+    assert (escalated.approvers, escalated.escalated_to) == (("Bob", "Eve"), ("Eve",))
+    assert escalated.shown != action.shown
+    assert "slack of Eve" in await office.said("action")
+    assert [d["to"] for event, _, d in await office.events() if event == "action.escalated"] == [["Eve"]]
+    assert (await office.decides(action, who=EVE)).decided_by == "Eve"
+
+
+async def test_the_owner_of_the_work_may_still_decide_after_it_was_escalated(office: Office) -> None:
+    cay = Person("Cay", "member")
+    office.people = (ADA, BOB, EVE, cay)
+    for who in (cay, ADA, EVE):
+        action = await escalating(office).asks(person="Cay")
+        await office.later(8 * HOUR)
+        assert (await office.decides(action, who=who)).decided_by == who.name
+
+
+async def test_what_was_decided_is_not_escalated(office: Office) -> None:
+    action = await escalating(office).asks()
+    await office.decides(action)
+    assert await office.later(8 * HOUR) is None
+    assert (await office.action(action)).escalated_to == ()
+
+
+async def test_those_it_was_escalated_to_are_reminded_an_interval_later(office: Office) -> None:
+    office.times = Timing(reminder_after=3 * HOUR, escalate_after=8 * HOUR, escalate_to=("Eve",))
+    await office.asks(approvers=("Bob",))
+    await office.later(8 * HOUR)
+    assert await office.said() == ["slack of Bob"]
+    await office.later(3 * HOUR)
+    assert sorted(await office.said()) == ["slack of Bob", "slack of Bob", "slack of Eve"]
+
+
+async def test_two_clocks_escalate_an_action_once(office: Office) -> None:
+    await escalating(office).asks(approvers=("Bob",))
+    office.clock.advance(8 * HOUR)
+    await asyncio.gather(*(office.tick() for _ in range(4)))
+    assert [event for event, *_ in await office.events()].count("action.escalated") == 1
+    assert (await office.said("action")).count("slack of Eve") == 1
+
+
+async def test_whom_it_would_be_escalated_to_and_who_may_decide_anyway_learns_nothing(office: Office) -> None:
+    action = await escalating(office, to=("Ada",)).asks()
+    await office.later(8 * HOUR)
+    assert (await office.action(action)).escalated_to == ()
+    assert "action.escalated" not in [event for event, *_ in await office.events()]
+
+
+async def test_a_rule_says_itself_when_and_to_whom(office: Office) -> None:
+    escalating(office).rules = (Rule("mcp:ledger:pay", escalate_after=HOUR, escalate_to=("Bob",)),)
+    action = await office.asks()
+    await office.later(HOUR)
+    assert (await office.action(action)).escalated_to == ("Bob",)
+
+
+@pytest.mark.parametrize(("escalated", "counts"), [(("Eve",), True), ((), False)])
+async def test_the_word_of_a_substitute_counts_when_the_call_is_made(
+    office: Office, escalated: tuple[str, ...], counts: bool
+) -> None:
+    office.rules = (Rule("mcp:ledger:pay", approvers=("Bob",), escalate_after=HOUR, escalate_to=("Eve",)),)
+    action = await office.asks(approvers=("Bob",))
+    gate = office.endings.policy.gate("mcp:ledger:pay", read_only=False, skill=None)
+    assert gate is not None
+    approved = replace(action, decision=Verdict.APPROVE, decided_by="Eve", escalated_to=escalated)
+    assert still_counts(gate, approved) is counts
