@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
 from pizzabot.approvals import decide as approvals
+from pizzabot.approvals.when import parse_when
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_now
 from pizzabot.engine import control, switches
@@ -219,6 +221,23 @@ class Doors:
         """Make an expired action pending again; its clock starts anew."""
         reopened = self._engine.endings.reopened
         action = await self._write(lambda c: reopened(c, action_id, person, via))
+        self._action_changed(action)
+        self._engine.due()
+        return action
+
+    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action:
+        """Put an action off for the person until a time in their words: "2h", "tomorrow 9:00", ISO 8601.
+
+        Raises Invalid `invalid_time` when that is no time to come, and what `approvals.decide.snooze` does.
+        """
+        now = self.clock.now()
+        try:
+            until = parse_when(when, now, ZoneInfo(person.timezone))
+        except ValueError as error:
+            raise Invalid(str(error), code="invalid_time") from error
+        action = await self._write(
+            lambda c: approvals.snooze(c, action_id, person, until, via, now, self.people)
+        )
         self._action_changed(action)
         self._engine.due()
         return action

@@ -414,6 +414,7 @@ def action_row(action: Action, *, may_decide: bool) -> dict[str, Any]:
         "waiting_since": iso(action.waiting_since or action.created_at),
         "expires_at": iso(action.expires_at),
         "escalated_to": list(action.escalated_to),
+        "snoozed": [{"person": s.person, "until": iso(s.until)} for s in action.snoozes],
         "quorum": action.quorum,
         "approvals": [{"person": v.person, "via": v.via, "at": iso(v.at)} for v in action.votes],
         "shown": action.shown,

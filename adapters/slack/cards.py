@@ -46,6 +46,7 @@ _STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.REJECT: "danger",
 }
 _REASON_SHOWN = 1_000
+_SNOOZES_SHOWN = 5  # of at most ten elements that a context has
 _WHY_SHOWN = 600
 _FACT_SHOWN, _WAS_SHOWN = 200, 100
 _NOTIFIED = 600  # a message takes 4,000 characters of text, of which five may stand for one
@@ -130,9 +131,13 @@ def reminder(
 
 def _times(action: Action) -> list[str]:
     """What the clock has in store for an action, in the reader's own zone."""
-    if action.state is not ActionState.PENDING or action.expires_at is None:
+    if action.state is not ActionState.PENDING:
         return []
-    return [f"Expires {words.moment(action.expires_at)}"]
+    times = [
+        f"Put off by {escaped(shortened(visible(s.person), 100))} until {words.moment(s.until)}"
+        for s in action.snoozes[:_SNOOZES_SHOWN]
+    ]
+    return [*times, f"Expires {words.moment(action.expires_at)}"] if action.expires_at is not None else times
 
 
 def _card(action: Action, title: str, page: str, *, fits: bool) -> list[Block]:

@@ -19,7 +19,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import arguments, store
+from pizzabot.approvals import arguments, reminders, store
+from pizzabot.clock import spoken
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
@@ -302,6 +303,48 @@ def reopen(
     audit.append(connection, now, actor=person.name, via=via, event="action.reopened", subject=action_id)
     outbox.repaint(connection, action_id, opened.shown, now)
     return opened, thread
+
+
+def snooze(
+    connection: sa.Connection,
+    action_id: str,
+    person: Person,
+    until: datetime,
+    via: str,
+    now: datetime,
+    people: People,
+) -> Action:
+    """Put a pending action off for one person, who is told of it again at `until` and not before.
+
+    Raises Forbidden, Conflict `already_decided`, or Invalid `after_expiry`.
+    """
+    action, thread = seen_action(connection, action_id, person)
+    if not people.decides_action(person, action, thread.owner):
+        raise Forbidden(
+            "This is not yours to decide, so there is nothing to put off.", code="not_an_approver"
+        )
+    if action.state is not ActionState.PENDING:
+        raise already_decided(action)
+    if action.expires_at is not None and action.expires_at <= until:
+        expiry = spoken(action.expires_at, person.timezone)
+        raise Invalid(
+            f"It expires before that, on {expiry}; put it off until an earlier time.", code="after_expiry"
+        )
+    reminders.snooze(connection, action_id, person.name, until)
+    snoozed = store.revise(connection, action_id)
+    if snoozed is None:
+        raise already_decided(store.get(connection, action_id) or action)
+    audit.append(
+        connection,
+        now,
+        actor=person.name,
+        via=via,
+        event="action.snoozed",
+        subject=action_id,
+        data={"thread": action.thread_id, "until": until.isoformat()},
+    )
+    outbox.repaint(connection, action_id, snoozed.shown, now)
+    return snoozed
 
 
 def record_refusal(

@@ -37,6 +37,15 @@ def start(connection: sa.Connection, action_id: str, people: Iterable[str], due_
         connection.execute(_insert(connection).on_conflict_do_nothing(), rows)
 
 
+def snooze(connection: sa.Connection, action_id: str, person: str, until: datetime) -> None:
+    """The person is told at `until`, and not before."""
+    row = {"action_id": action_id, "person": person, "due_at": until, "snoozed_until": until}
+    put_off = {"due_at": until, "snoozed_until": until}
+    connection.execute(
+        _insert(connection).on_conflict_do_update(index_elements=["action_id", "person"], set_=put_off), row
+    )
+
+
 def due(connection: sa.Connection, now: datetime, *, limit: int) -> list[Reminder]:
     """What is due, the first first."""
     query = (

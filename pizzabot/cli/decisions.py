@@ -12,7 +12,7 @@ from pizzabot.cli.arguments import edited, full_set
 from pizzabot.cli.client import Api, connected
 from pizzabot.cli.failures import Failed
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import approvals_line, short, shown_args
+from pizzabot.cli.text import approvals_line, at, parsed_time, short, shown_args
 from pizzabot.text import visible
 
 ActionId = Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, or the end of it.")]
@@ -100,6 +100,21 @@ def reopen(action: ActionId, home: HomeOption = None) -> None:
         _show(row, row["args"])
         opened = api.post(f"/api/actions/{row['id']}/reopen")
         _say_done(api, opened)
+
+
+def snooze(
+    action: ActionId,
+    when: Annotated[
+        str, typer.Argument(metavar="WHEN", help='"2h", "tomorrow 9:00", "Mon", or an ISO date-time.')
+    ],
+    home: HomeOption = None,
+) -> None:
+    """Put an action off: you are told of it again then, and not before."""
+    with connected(home) as api:
+        row = ids.action(api, action)
+        snoozed = api.post(f"/api/actions/{row['id']}/snooze", {"until": when})
+        until = {s["person"]: s["until"] for s in snoozed["snoozed"]}.get(api.get("/api/me")["name"])
+        print(f"{visible(snoozed['title'])} You are told again {at(parsed_time(until), api.zone)}.")
 
 
 def _show(row: Mapping[str, Any], args: Mapping[str, Any]) -> None:

@@ -168,6 +168,8 @@ def action_lines(api: Api, action: Mapping[str, Any]) -> Iterator[str]:
     yield from shown_args(action["args"])
     if (standing := approvals_line(action)) is not None:
         yield standing
+    for snooze in action.get("snoozed") or ():
+        yield f"put off by {visible(snooze['person'])} until {at(parsed_time(snooze['until']), api.zone)}"
     if action.get("escalated_to"):
         yield f"escalated to {visible(' and '.join(action['escalated_to']))}"
     if action.get("edited_by"):

@@ -50,6 +50,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("reject", "decisions:reject", "Do not let a tool run."),
             Command("respond", "decisions:respond", "Answer in place of the tool."),
             Command("resolve", "decisions:resolve", "Say what became of a call whose outcome is unknown."),
+            Command("snooze", "decisions:snooze", "Put an action off until a time."),
             Command("reopen", "decisions:reopen", "Make an expired action pending again."),
         ),
     ),

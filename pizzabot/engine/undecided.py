@@ -119,6 +119,9 @@ class Undecided:
             return None
         if not reminders.move(connection, due, again):
             return None  # another process was first
+        if any(snooze.person == person.name for snooze in action.snoozes):
+            action = actions.revise(connection, action.id) or action
+            outbox.repaint(connection, action.id, action.shown, now)
         own = self._endings.own_places(thread)
         for place in recipients.for_reminder(own, person, self._endings.channels):
             self._say(connection, action, place, due.due_at)

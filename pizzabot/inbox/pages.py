@@ -15,12 +15,15 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from pizzabot.database.schema import (
+    ACTION_PENDING,
     IN_INBOX,
     UNREAD,
     WITH_ACTION,
     action_approvers,
+    actions,
     from_microseconds,
     messages,
+    reminders,
     threads,
     to_microseconds,
 )
@@ -34,6 +37,7 @@ View = Literal["all", "unread", "action", "archived"]
 MAX_PAGE = 100
 MAX_SEARCH = 1000  # characters
 _MAX_WORDS = 16
+_SUNK = "z"  # before a cursor: it goes on among those that were put off
 _LARGEST_BATCH = 20_000
 _SEARCHED_TEXT = 200_000  # what PostgreSQL indexes of a message; no excerpt needs more
 
@@ -116,25 +120,64 @@ def page(
         return _search(connection, person, view, wanted, limit, cursor)
     if words.strip():
         return Page((), None)  # only signs: nothing is stored that could be found by them
+    sunk = _sunk(connection, person) if view == "action" else frozenset[str]()
+    among_sunk = (cursor or "").startswith(_SUNK)
+    after = (cursor or "").removeprefix(_SUNK)
+    rows: list[Any] = []
+    if not among_sunk:
+        others = threads.c.id.not_in(sunk) if sunk else sa.true()
+        rows += _rows(connection, person, view, others, limit + 1, after)
+    if sunk and len(rows) <= limit:
+        left = limit + 1 - len(rows)
+        rows += _rows(connection, person, view, threads.c.id.in_(sunk), left, after if among_sunk else "")
+    shown = tuple(thread_of(row) for row in rows[:limit])
+    if len(rows) <= limit:
+        return Page(shown, None)
+    last = shown[-1]
+    mark = _SUNK if last.id in sunk else ""
+    return Page(shown, f"{mark}{to_microseconds(last.last_activity_at)}.{last.id}")
+
+
+def _rows(
+    connection: sa.Connection,
+    person: Person,
+    view: View,
+    among: sa.ColumnElement[bool],
+    limit: int,
+    after: str,
+) -> list[Any]:
+    """Rows of a view, newest first, behind the one that the cursor `after` names."""
     query = (
         sa.select(threads)
-        .where(_in_view(view), visible_to(person))
+        .where(_in_view(view), visible_to(person), among)
         .order_by(threads.c.last_activity_at.desc(), threads.c.id.desc())
-        .limit(limit + 1)
+        .limit(limit)
     )
-    if cursor:
-        at, last_id = _parse_cursor(cursor)
+    if after:
+        at, last_id = _parse_cursor(after)
         query = query.where(
             sa.or_(
                 threads.c.last_activity_at < at,
                 sa.and_(threads.c.last_activity_at == at, threads.c.id < last_id),
             )
         )
-    rows = connection.execute(query).all()
-    shown = tuple(thread_of(row) for row in rows[:limit])
-    more = len(rows) > limit
-    last = shown[-1] if more else None
-    return Page(shown, f"{to_microseconds(last.last_activity_at)}.{last.id}" if last else None)
+    return list(connection.execute(query))
+
+
+def _sunk(connection: sa.Connection, person: Person) -> frozenset[str]:
+    """Threads in which the person put off all that waits: they stand below the others."""
+    snoozed = sa.and_(
+        reminders.c.action_id == actions.c.id,
+        reminders.c.person == person.name,
+        reminders.c.snoozed_until.is_not(None),
+    )
+    found = set(connection.execute(sa.select(actions.c.thread_id).join(reminders, snoozed)).scalars())
+    if not found:
+        return frozenset()
+    others = sa.select(actions.c.thread_id).where(
+        ACTION_PENDING, actions.c.thread_id.in_(found), ~sa.exists().where(snoozed)
+    )
+    return frozenset(found - set(connection.execute(others).scalars()))
 
 
 def _parse_cursor(cursor: str) -> tuple[Any, str]:

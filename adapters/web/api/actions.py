@@ -55,3 +55,11 @@ async def reopen(call: Call) -> Response:
     parse.nothing(await call.json(empty={}))
     await call.doors.reopen(action_id, call.person, call.via)
     return answer(await call.doors.reports.action(call.person, action_id))
+
+
+async def snooze(call: Call) -> Response:
+    """`POST /api/actions/{action_id}/snooze`: not before then, for the person who asks."""
+    action_id = call.id("action_id", "action")
+    await call.doors.reports.action(call.person, action_id)
+    await call.doors.snooze(action_id, call.person, parse.snooze(await call.json()), call.via)
+    return answer(await call.doors.reports.action(call.person, action_id))

@@ -213,6 +213,11 @@ def said(body: Json) -> Said:
     return Said(verdict, **found)
 
 
+def snooze(body: Json) -> str:
+    """`{"until"}`: a time in words or ISO 8601."""
+    return str(fields(body, {"until": str}, required=("until",))["until"])
+
+
 def enabled(body: Json) -> bool:
     """`{"enabled": bool}`."""
     return bool(fields(body, {"enabled": bool}, required=("enabled",))["enabled"])

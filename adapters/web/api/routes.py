@@ -38,6 +38,7 @@ TABLE: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/actions/{action_id}": {"GET": actions.show},
     "/api/actions/{action_id}/decision": {"POST": actions.decide},
     "/api/actions/{action_id}/reopen": {"POST": actions.reopen},
+    "/api/actions/{action_id}/snooze": {"POST": actions.snooze},
     "/api/triggers": {"GET": triggers.index, "POST": triggers.create},
     "/api/triggers/{trigger_id}": {
         "GET": triggers.show,

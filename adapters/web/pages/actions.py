@@ -208,3 +208,13 @@ async def reopen(visit: Visit, form: Form) -> Response:  # noqa: ARG001
     action_id = visit.id("action_id", "action")
     await visit.doors.reopen(action_id, visit.person, VIA)
     return see_other(f"/actions/{action_id}")
+
+
+async def snooze(visit: Visit, form: Form) -> Response:
+    """`POST /actions/{action_id}/snooze` `until`: not before then, for the person who asks."""
+    action = await _action(visit)
+    try:
+        await visit.doors.snooze(action["id"], visit.person, form.texts.get("until", ""), VIA)
+    except (Conflict, Invalid, Unavailable) as error:
+        return await _form(visit, await _action(visit), error.status, str(error), said=form.texts)
+    return see_other(f"/actions/{action['id']}")

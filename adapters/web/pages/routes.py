@@ -53,6 +53,7 @@ TABLE: Mapping[str, Page] = {
     "/threads/{thread_id}/attachments/{attachment_id}": Page(threads.attachment),
     "/actions/{action_id}": Page(actions.show, actions.decide),
     "/actions/{action_id}/reopen": Page(change=actions.reopen),
+    "/actions/{action_id}/snooze": Page(change=actions.snooze),
     "/skills": Page(house.skills, house.switch_skill),
     "/mcp": Page(house.servers, house.reconnect),
     "/triggers": Page(triggers.index, triggers.create),

@@ -43,6 +43,7 @@ NEED_A_SERVER = [
     ["respond", THREAD, "x"],
     ["resolve", THREAD, "done"],
     ["reopen", THREAD],
+    ["snooze", THREAD, "2h"],
     ["stop", "--all"],
     ["resume"],
     ["retry", THREAD],

@@ -19,8 +19,8 @@ from pizzabot.database import schema
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
 from pizzabot.engine.undecided import Undecided
-from pizzabot.errors import Conflict, Refused
-from pizzabot.inbox import runs, threads
+from pizzabot.errors import Conflict, Invalid, Refused
+from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.people import Notify, People, Person
 from tests.fakes.clock import FakeClock
@@ -462,3 +462,108 @@ async def test_the_word_of_a_substitute_counts_when_the_call_is_made(
     assert gate is not None
     approved = replace(action, decision=Verdict.APPROVE, decided_by="Eve", escalated_to=escalated)
     assert still_counts(gate, approved) is counts
+
+
+# -- snooze ----------------------------------------------------------------------------------------------
+
+
+async def snooze(office: Office, action: Action, who: Person, until: datetime) -> Action:
+    people, now = People(office.people), office.clock.now()
+    return await office.database.write(lambda c: decide.snooze(c, action.id, who, until, "web", now, people))
+
+
+async def test_who_puts_an_action_off_is_told_then_and_not_before(office: Office) -> None:
+    action = await office.asks(approvers=("Bob", "Eve"))
+    until = office.clock.now() + 10 * HOUR
+    snoozed = await snooze(office, action, BOB, until)
+    assert [(s.person, s.until) for s in snoozed.snoozes] == [("Bob", until)]
+    assert snoozed.shown != action.shown
+    await office.later(8 * HOUR)
+    await office.tick()
+    assert await office.said() == ["slack of Eve"]
+    await office.later(2 * HOUR)
+    assert await office.said() == ["slack of Eve", "slack of Bob"]
+    awake = await office.action(action)
+    assert (awake.snoozes, awake.shown != snoozed.shown) == ((), True)
+    (line,) = [(actor, data) for event, actor, data in await office.events() if event == "action.snoozed"]
+    assert line == ("Bob", {"thread": action.thread_id, "until": until.isoformat()})
+
+
+async def test_after_a_snooze_the_interval_begins_anew(office: Office) -> None:
+    action = await office.asks(approvers=("Bob",))
+    await snooze(office, action, BOB, office.clock.now() + 10 * HOUR)
+    await office.later(10 * HOUR)
+    assert await office.later(4 * HOUR - MINUTE) == office.clock.now() + MINUTE
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_a_snooze_is_said_again_also_where_nobody_is_reminded(office: Office) -> None:
+    office.times = Timing()
+    action = await office.asks(approvers=("Bob",))
+    await snooze(office, action, BOB, office.clock.now() + HOUR)
+    assert await office.later(HOUR) is None
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_a_second_snooze_takes_the_place_of_the_first(office: Office) -> None:
+    action = await office.asks(approvers=("Bob",))
+    await snooze(office, action, BOB, office.clock.now() + 2 * HOUR)
+    await snooze(office, action, BOB, office.clock.now() + 3 * HOUR)
+    await office.later(2 * HOUR)
+    assert await office.said() == []
+    await office.later(HOUR)
+    assert await office.said() == ["slack of Bob"]
+
+
+async def test_what_was_put_off_can_still_be_decided(office: Office) -> None:
+    action = await office.asks()
+    await snooze(office, action, ADA, office.clock.now() + HOUR)
+    assert (await office.decides(action)).state is ActionState.APPROVED
+    assert await office.later(HOUR) is None
+    assert await office.said() == []
+
+
+async def test_nothing_is_put_off_beyond_its_expiry(office: Office) -> None:
+    action = await expiring(office, 2 * HOUR).asks()
+    with pytest.raises(Invalid, match="expires before that, on Monday 2026-03-02 12:00") as refused:
+        await snooze(office, action, ADA, office.clock.now() + 2 * HOUR)
+    assert refused.value.code == "after_expiry"
+
+
+async def test_only_what_is_yours_to_decide_can_be_put_off(office: Office) -> None:
+    action = await office.asks(approvers=("Bob",))
+    with pytest.raises(Refused, match="not yours to decide"):
+        await snooze(office, action, ADA, office.clock.now() + HOUR)
+    await office.decides(action, who=BOB)
+    with pytest.raises(Conflict, match="Already approved by Bob"):
+        await snooze(office, action, BOB, office.clock.now() + HOUR)
+
+
+async def test_what_somebody_put_off_stands_below_the_rest_of_their_action_view(office: Office) -> None:
+    asked = []
+    for _ in range(5):
+        office.clock.advance(MINUTE)
+        asked.append(await office.asks())
+    newest, *_ = reversed(asked)
+    await snooze(office, asked[3], ADA, office.clock.now() + HOUR)
+    await snooze(office, newest, ADA, office.clock.now() + HOUR)
+
+    async def page(person: Person, limit: int, cursor: str | None) -> pages.Page:
+        return await office.database.read(
+            lambda c: pages.page(c, person, "action", limit=limit, cursor=cursor, words="")
+        )
+
+    async def view(person: Person, limit: int) -> list[int]:
+        """The numbers of the actions whose threads stand there, page by page."""
+        shown = await page(person, limit, None)
+        found = [thread.id for thread in shown.threads]
+        while shown.next_cursor is not None:
+            shown = await page(person, limit, shown.next_cursor)
+            found += [thread.id for thread in shown.threads]
+        return [[action.thread_id for action in asked].index(thread_id) for thread_id in found]
+
+    for limit in (1, 2, 3, 4, 5, 100):
+        assert await view(ADA, limit) == [2, 1, 0, 4, 3]
+        assert await view(replace(ADA, name="Olga"), limit) == [4, 3, 2, 1, 0]
+    await office.later(HOUR)
+    assert await view(ADA, 2) == [4, 3, 2, 1, 0]

@@ -52,7 +52,9 @@ class Unattended:
 
     def __post_init__(self) -> None:
         channels = {"web": Reaches(), "email": Reaches(), "slack": Reaches()}
-        self.endings = Endings(self.clock, self.people, channels, "demo:demo", ALLOWANCE)
+        self.endings = Endings(
+            self.clock, self.people, channels, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
+        )
         self.ticker = self.another_ticker()
 
     def another_ticker(self) -> Ticker:

@@ -165,3 +165,17 @@ async def test_actions_page_backwards(served: Served) -> None:
     ids = [a["id"] for a in first["actions"] + second["actions"]]
     assert ids == sorted(ids, reverse=True)
     assert len(set(ids)) == len(ids)
+
+
+async def test_an_action_is_put_off_until_a_time_in_words(served: Served) -> None:
+    action = await asked(served, "put off")
+    path = f"/api/actions/{action['id']}/snooze"
+    snoozed = (await served.http.post(path, json={"until": "2h"})).json()
+    assert [row["person"] for row in snoozed["snoozed"]] == ["Ada"]
+    assert snoozed["state"] == "pending"
+    wrong = await served.http.post(path, json={"until": "some day"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (422, "invalid_time")
+    assert "write 2h" in wrong.json()["error"]["message"]
+    assert (await served.http.post(path, json={})).status_code == 422
+    stranger = await served.as_person("Dan")
+    assert (await stranger.post(path, json={"until": "2h"})).status_code == 404

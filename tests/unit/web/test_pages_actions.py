@@ -610,6 +610,20 @@ async def test_where_several_have_to_approve_the_page_says_who_did(served: Serve
         assert "Approved by Ada in web and Bob in web" in (await shown(bob, path)).text
 
 
+async def test_what_is_put_off_says_until_when_and_a_time_that_is_none_is_told(served: Served) -> None:
+    action = await pending(served, {"x": "a"})
+    path = f"/actions/{action.id}"
+    async with at_home(served) as ada:
+        page = await shown(ada, path)
+        form = page.one("form", action=f"{path}/snooze")
+        wrong = await ada.send(f"{path}/snooze", {**sent_of(page, form), "until": "when it snows"})
+        check_page(wrong, 422)
+        assert "no time that can be understood" in problems(tree(wrong.text))
+        put_off = await ada.send(f"{path}/snooze", {**sent_of(page, form), "until": "tomorrow 9:00"})
+        assert put_off.headers["location"] == path
+        assert "by Ada until" in (await shown(ada, path)).text
+
+
 async def test_what_was_withdrawn_is_told_without_a_form(served: Served) -> None:
     action = await pending(served, {"x": "a"})
     async with at_home(served) as ada:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.slack.cards import Pressed as Click
-from pizzabot.adapters.slack.cards import action_id_of, card, pressed
+from pizzabot.adapters.slack.cards import action_id_of, card, pressed, reminder
 
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
-from pizzabot.messages import Action, ActionKind, ActionState, Verdict
+from pizzabot.messages import Action, ActionKind, ActionState, Snooze, Verdict, Vote
 from pizzabot.text import exact
 from tests.fakes.slack.blocks import check_blocks, controls, label, words
-from tests.unit.slack.pure.actions import ANY_TEXT, ARGUMENTS, INTEGER, STRING, action, schemas
+from tests.unit.slack.pure.actions import ANY_TEXT, ARGUMENTS, INTEGER, NOW, STRING, action, schemas
 
 PAGE = "https://pizza.example/actions/a1"
 JSON_CHARACTERS = 13_200
@@ -291,3 +291,37 @@ def test_a_whole_number_and_its_text_look_different() -> None:
 def test_the_same_action_makes_the_same_card() -> None:
     asked = action()
     assert card(asked, title="T", page=PAGE) == card(replace(asked), title="T", page=PAGE)
+
+
+def test_a_card_that_waits_says_how_far_it_is_and_what_the_clock_has_in_store() -> None:
+    votes = (Vote("Bob <!here>", "email", NOW),)
+    snoozes = tuple(Snooze(f"<!channel> {n}", NOW) for n in range(12))
+    asked = action(
+        quorum=2,
+        votes=votes,
+        expires_at=NOW,
+        snoozes=snoozes,
+        escalated_to=("Eve",),
+        asked_args={},
+        edited_by="Bob",
+    )
+    _, blocks = card(asked, title="Invoices", page=PAGE)
+    check_blocks(blocks)
+    read = words(blocks, {})
+    assert "1 of 2 approved: Bob <!here> in email" in read
+    assert "Edited by Bob" in read
+    assert "Eve may decide, too" in read
+    raw = json.dumps(blocks)
+    assert "Expires <!date^" in raw
+    assert "Put off by &lt;!channel&gt; 0 until <!date^" in raw
+
+
+@pytest.mark.parametrize("state", list(ActionState))
+def test_a_reminder_holds_nothing_to_press_but_links_and_none_when_it_is_over(state: ActionState) -> None:
+    asked = action(state=state, decided_by="Ada", decided_via="slack", title="<!here> Pay?", skill="s")
+    text, blocks = reminder(asked, NOW, title="<!channel>", page=PAGE, link="https://slack.example/p1")
+    check_blocks(blocks)
+    assert "<!" not in text.replace("<!date", "")
+    assert "<!here>" not in json.dumps(blocks)
+    is_open = state in (ActionState.PENDING, ActionState.EXPIRED)
+    assert _buttons(blocks) == (["Go to the card", "Review"] if is_open else [])
