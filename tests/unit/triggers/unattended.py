@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from pizzabot.approvals import decide
 from pizzabot.approvals import store as actions
+from pizzabot.approvals.policy import Policy
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import outbox
 from pizzabot.database.schema import runs as runs_table
