@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from pizzabot.approvals import reminders
+from pizzabot.approvals import store as actions
 from pizzabot.database.connection import SqliteDatabase
 from pizzabot.inbox import pages, runs
 from pizzabot.outbox import store as outbox
@@ -35,6 +37,11 @@ QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "claiming some of many queued runs": _claims_of_many,
     "runs after a crash": runs.recover,
     "runs at work": runs.running,
+    "actions that expire": lambda c: actions.expiring(c, NOW, limit=5),
+    "actions that are escalated": lambda c: actions.escalating(c, NOW, limit=5),
+    "when an action is next due": actions.next_due,
+    "reminders that are due": lambda c: reminders.due(c, NOW, limit=5),
+    "when a reminder is next due": reminders.next_due,
     "the first page": lambda c: pages.page(c, ADA, "all", limit=20, cursor=None, words=""),
     "the unread page": lambda c: pages.page(c, ADA, "unread", limit=20, cursor=None, words=""),
     "the action page": lambda c: pages.page(c, ADA, "action", limit=20, cursor=None, words=""),
@@ -66,4 +73,6 @@ async def test_no_table_is_scanned(
     steps = await sqlite_database.write(explained)
     assert steps != []
     scans = [step for step in steps if step.startswith("SCAN") and "USING" not in step]
-    assert [scan for scan in scans if scan.split()[1] in ("outbox", "runs", "threads", "actions")] == []
+    assert [
+        scan for scan in scans if scan.split()[1] in ("outbox", "runs", "threads", "actions", "reminders")
+    ] == []
