@@ -414,7 +414,7 @@ def _engine_settings(
         worker_tool_calls=limits.worker_tool_calls,
         parallel_runs=limits.parallel_runs,
         policy=Policy(approvals.default, rules, approvals.skills_may_loosen, times),
-        price=lambda model, given, made: cost_usd(model, given, made, settings.prices),
+        price=lambda model, amount: cost_usd(model, amount, settings.prices),
         redact=redaction.redacted,
         tracer=tracer,
     )

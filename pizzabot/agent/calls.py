@@ -25,6 +25,7 @@ from pizzabot.agent import context
 from pizzabot.agent.activity import Activity, Tokens
 from pizzabot.agent.context import OutOfTime, RunContext, RunStopped, milliseconds_since, pause
 from pizzabot.agent.models import classify
+from pizzabot.agent.prices import Amount, amount_of
 from pizzabot.agent.wording import kept
 from pizzabot.errors import ModelFailed
 
@@ -167,10 +168,10 @@ def _add(system: SystemMessage | None, text: str) -> SystemMessage:
 
 def tokens_of(messages: Sequence[Any], run: RunContext) -> Tokens:
     """What the answer's usage metadata says; zero when the provider says nothing."""
-    used = [message.usage_metadata for message in messages if getattr(message, "usage_metadata", None)]
-    given = sum(int(usage["input_tokens"]) for usage in used)
-    made = sum(int(usage["output_tokens"]) for usage in used)
-    return Tokens(given, made, run.price(run.run.model, given, made))
+    amount = Amount()
+    for message in messages:
+        amount = amount.plus(amount_of(getattr(message, "usage_metadata", None)))
+    return Tokens(amount.input, amount.output, run.price(run.run.model, amount))
 
 
 def cut(messages: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Tokens
-from pizzabot.agent.prices import PriceOf
+from pizzabot.agent.prices import PriceOf, amount_of
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
 from pizzabot.inbox import runs, threads
@@ -81,9 +81,8 @@ async def _ask(agent: Agent, model: str, question: str, answer: str) -> Any:
 
 
 def _tokens(made: Any, settings: Priced, model: str) -> Tokens:
-    used = made.usage_metadata or {}
-    given, produced = int(used.get("input_tokens", 0)), int(used.get("output_tokens", 0))
-    return Tokens(given, produced, settings.price(model, given, produced))
+    amount = amount_of(made.usage_metadata)
+    return Tokens(amount.input, amount.output, settings.price(model, amount))
 
 
 def _store(connection: sa.Connection, clock: Clock, run: Run, title: str, tokens: Tokens) -> bool:

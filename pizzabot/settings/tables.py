@@ -76,10 +76,15 @@ class ProviderTable(Table):
 
 
 class PriceTable(Table):
-    """`[prices."provider:model"]`: US dollars per million tokens."""
+    """`[prices."provider:model"]`: US dollars per million tokens.
+
+    What is read from the provider's cache or written to it costs like other input when nothing is said.
+    """
 
     input: Price
     output: Price
+    cached_input: Price | None = None
+    cache_write: Price | None = None
 
 
 class NotifyTable(Table):
