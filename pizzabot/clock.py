@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -22,6 +23,26 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A calendar day of a zone: `name` is YYYY-MM-DD, `since` and `until` are UTC, `until` the next one's."""
+
+    name: str
+    since: datetime
+    until: datetime
+
+
+def day_of(moment: datetime, zone: str) -> Day:
+    """The calendar day that `moment` lies in there; 23 or 25 hours long when the clocks change.
+
+    Where midnight itself is skipped, the day begins with the change.
+    """
+    there = ZoneInfo(zone)
+    today = moment.astimezone(there).date()
+    begins = [datetime.combine(day, time(), there).astimezone(UTC) for day in (today, today + timedelta(1))]
+    return Day(today.isoformat(), *begins)
 
 
 def spoken(moment: datetime, zone: str) -> str:

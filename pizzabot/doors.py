@@ -210,7 +210,8 @@ class Doors:
                 await self._write(lambda c: approvals.record_refusal(c, decision, person.name, refusal, now))
             raise
         self._engine.wake()
-        self._action_changed(decided.action)
+        for action in (decided.action, *decided.also):
+            self._action_changed(action)
         return decided.action
 
     async def asked(self, action_id: str, person: Person) -> Action:

@@ -36,6 +36,13 @@ def with_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def dollars(usd: float) -> str:
+    """`$1.20`, and the digits that matter of small sums: `$0.0042`, `< $0.0001`."""
+    if 0 < usd < 0.0001:
+        return "< $0.0001"
+    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+
+
 def visible(text: str, *, body: bool = False) -> str:
     r"""`text` with control, ANSI, bidi and other unseen characters written out, as in `\x1b` and `\u202e`.
 

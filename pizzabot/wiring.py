@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pizzabot.agent.limits import Bounds
 from pizzabot.agent.prices import cost_usd
+from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals.policy import Policy, Rule, Timing
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock, SystemClock
@@ -191,6 +192,7 @@ async def open_runtime(
         database = open_database(settings.database.url, home.app_database)
         stack.callback(database.close)
         people = settings.directory()
+        spending = Spending(_day_budget(settings, people))
         tokens = Tokens(home, people)
         tokens.ensure_owner()
         events = Events()
@@ -222,7 +224,7 @@ async def open_runtime(
             clock=clock,
             people=people,
             settings=_engine_settings(
-                settings, people, Redaction(secrets_of(settings, home, environ)), tracer
+                settings, people, spending, Redaction(secrets_of(settings, home, environ)), tracer
             ),
             workflows=DbosWorkflows(home.workflows),
             agent=heavy.agent,
@@ -384,8 +386,13 @@ def tracer_of(settings: Settings) -> Tracer:
         ) from error
 
 
+def _day_budget(settings: Settings, people: People) -> DayBudget:
+    own = {person.name: person.day_usd for person in settings.people if person.day_usd is not None}
+    return DayBudget(people.owner.timezone, settings.limits.day_usd, settings.limits.day_tokens, own)
+
+
 def _engine_settings(
-    settings: Settings, people: People, redaction: Redaction, tracer: Tracer
+    settings: Settings, people: People, spending: Spending, redaction: Redaction, tracer: Tracer
 ) -> EngineSettings:
     limits, approvals = settings.limits, settings.approvals
     rules = [
@@ -415,6 +422,7 @@ def _engine_settings(
         parallel_runs=limits.parallel_runs,
         policy=Policy(approvals.default, rules, approvals.skills_may_loosen, times),
         price=lambda model, amount: cost_usd(model, amount, settings.prices),
+        spending=spending,
         redact=redaction.redacted,
         tracer=tracer,
     )
@@ -422,7 +430,9 @@ def _engine_settings(
 
 def _allowance(settings: Settings) -> Bounds:
     limits = settings.limits
-    return Bounds(limits.run_seconds, limits.model_calls, limits.tool_calls)
+    return Bounds(
+        limits.run_seconds, limits.model_calls, limits.tool_calls, limits.run_usd, limits.run_tokens
+    )
 
 
 def triggers_of(settings: Settings) -> list[Mapping[str, Any]]:

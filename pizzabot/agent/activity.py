@@ -101,6 +101,7 @@ def spend(
     run_id: str,
     person: str,
     model: str,
+    trigger_id: str | None = None,
 ) -> None:
     """Keep what a model call cost."""
     connection.execute(
@@ -114,6 +115,7 @@ def spend(
             "output_tokens": tokens.output,
             "cost_usd": tokens.cost_usd,
             "at": now,
+            "trigger_id": trigger_id,
         },
     )
 
@@ -134,6 +136,51 @@ def spent_of_runs(connection: sa.Connection, run_ids: Collection[str]) -> list[S
     query = sa.select(usage).where(usage.c.run_id.in_(run_ids)).order_by(usage.c.seq)
     rows = connection.execute(query)
     return [Spent(r.run_id, r.at, r.input_tokens, r.output_tokens, r.cost_usd) for r in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What some model calls used together. `usd` leaves out the `unpriced` ones: their price is not known."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+    unpriced: int = 0
+
+    def plus(self, *others: Sum) -> Sum:
+        """All of them together."""
+        every = (self, *others)
+        return Sum(
+            sum(one.usd for one in every),
+            sum(one.tokens for one in every),
+            sum(one.calls for one in every),
+            sum(one.unpriced for one in every),
+        )
+
+
+_SINCE = usage.c.at >= sa.bindparam("since", type_=usage.c.at.type)
+_SUMS = (
+    sa.select(
+        usage.c.person,
+        sa.func.coalesce(sa.func.sum(usage.c.cost_usd), 0.0),
+        sa.func.sum(usage.c.input_tokens + usage.c.output_tokens),
+        sa.func.count(),
+        sa.func.count() - sa.func.count(usage.c.cost_usd),
+    )
+    .where(_SINCE)
+    .group_by(usage.c.person)
+)
+_SUMS_BETWEEN = _SUMS.where(usage.c.at < sa.bindparam("until", type_=usage.c.at.type))
+
+
+def sums(connection: sa.Connection, since: datetime, until: datetime | None) -> dict[str, Sum]:
+    """What each person's runs used from `since` on, and before `until` when it is given."""
+    found = (
+        connection.execute(_SUMS, {"since": since})
+        if until is None
+        else connection.execute(_SUMS_BETWEEN, {"since": since, "until": until})
+    )
+    return {row[0]: Sum(float(row[1]), int(row[2]), int(row[3]), int(row[4])) for row in found}
 
 
 def usage_of_runs(

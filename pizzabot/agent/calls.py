@@ -1,6 +1,6 @@
 """May the model be called now, with what, and what if it fails? Every model call of a run passes here.
 
-stopped? -> limit reached? pause, or end with what is there when a person said so
+stopped? -> limit reached, budget used up? pause, or end with what is there when a person said so
   -> worker out of tool calls? one last call without tools, so that its work is not lost
   -> call, retried with back-off while the failure may pass -> what it used is stored
 """
@@ -10,20 +10,29 @@ from __future__ import annotations
 import random
 import time
 from asyncio import sleep
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.summarization import DEEPAGENTS_DEFAULT_SUMMARY_PROMPT
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    get_buffer_string,
+)
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from pizzabot.agent import context
 from pizzabot.agent.activity import Activity, Tokens
-from pizzabot.agent.context import OutOfTime, RunContext, RunStopped, milliseconds_since, pause
+from pizzabot.agent.context import OutOfTime, RunContext, RunStopped, admit, milliseconds_since, pause
 from pizzabot.agent.models import classify
 from pizzabot.agent.prices import Amount, amount_of
 from pizzabot.agent.wording import kept
@@ -33,6 +42,7 @@ MAX_TRIES = 6
 FIRST_DELAY_SECONDS = 0.5
 _CUT_REASONS = frozenset({"length", "max_tokens", "model_length"})
 _KEPT_AT_LIMIT = 10
+NO_SUMMARY = "There is no summary of what was said before."
 CUT_NOTICE = "\n\n*(This answer was cut: the model reached the longest output it can give.)*"
 
 Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -51,13 +61,29 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
         run.check_stop()
         if run.refused:
             return ModelResponse(result=[AIMessage(self._ending(request.messages))])
-        if (name := run.reserve("model_calls")) is not None:
-            await pause(run, run.limit_question(name))
         response = await self._try(run, self._prepare(run, request), handler)
         response = ModelResponse(result=[kept(message) for message in response.result])
         if cut(response.result):
             return ModelResponse(result=[with_notice(message) for message in response.result])
         return response
+
+    def summarizer(self, chat: BaseChatModel) -> Callable[[list[AnyMessage]], Coroutine[Any, Any, str]]:
+        """What writes the summaries of long conversations: by calls that are bounded and counted like all."""
+
+        async def made(request: ModelRequest[Any]) -> ModelResponse[Any]:
+            return ModelResponse(result=[await chat.ainvoke(request.messages)])
+
+        async def summarize(messages: list[AnyMessage]) -> str:
+            run = context.current.get()
+            run.check_stop()
+            if run.refused:
+                return NO_SUMMARY
+            told = get_buffer_string(messages, format="xml")
+            asked = HumanMessage(DEEPAGENTS_DEFAULT_SUMMARY_PROMPT.format(messages=told).rstrip())
+            response = await self._try(run, ModelRequest(model=chat, messages=[asked]), made)
+            return "\n".join(message.text for message in response.result).strip() or NO_SUMMARY
+
+        return summarize
 
     def _ending(self, messages: Sequence[AnyMessage]) -> str:
         found = "\n\n".join(said_since_request(messages))
@@ -89,7 +115,7 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
     async def _try(self, run: RunContext, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         for tried in range(1, MAX_TRIES + 1):
             try:
-                return await self._call(run, request, handler)
+                return await self._admitted(run, request, handler, first=tried == 1)
             except ModelFailed as failure:
                 if not failure.retryable or tried == MAX_TRIES:
                     raise
@@ -103,6 +129,17 @@ class ModelCalls(AgentMiddleware[Any, Any, Any]):
                 finally:
                     run.forget(waiting)
         raise AssertionError("the last try returns or raises")
+
+    async def _admitted(
+        self, run: RunContext, request: ModelRequest[Any], handler: Handler, *, first: bool
+    ) -> ModelResponse[Any]:
+        await admit(run)
+        try:
+            if first and (name := run.reserve("model_calls")) is not None:
+                await pause(run, run.limit_question(name))
+            return await self._call(run, request, handler)
+        finally:
+            run.leave()
 
     async def _call(
         self, run: RunContext, request: ModelRequest[Any], handler: Handler

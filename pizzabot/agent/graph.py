@@ -195,7 +195,10 @@ class Agent:
         # The stock counter renders every tool's schema at every call, which costs more than the call's own
         # bookkeeping; the schemas are a small constant beside the context window.
         summarize = create_summarization_middleware(
-            chat, StateBackend(), token_counter=lambda messages: count_tokens_approximately(messages)
+            chat,
+            StateBackend(),
+            token_counter=lambda messages: count_tokens_approximately(messages),
+            summarizer=calls.summarizer(chat),
         )
         return [summarize, Mended(), guard, calls]
 

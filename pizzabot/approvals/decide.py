@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import arguments, reminders, store
+from pizzabot.approvals import arguments, raises, reminders, store
 from pizzabot.clock import spoken
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
@@ -43,10 +43,11 @@ _MAX_REASON = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A stored decision; `resumes` when the waiting run was queued by it."""
+    """A stored decision; `resumes` when the waiting run was queued by it, `also` what it answered besides."""
 
     action: Action
     resumes: bool
+    also: tuple[Action, ...] = ()
 
 
 def seen_action(connection: sa.Connection, action_id: str, person: Person) -> tuple[Action, threads.Thread]:
@@ -96,6 +97,9 @@ def decide(
 def _settle(
     connection: sa.Connection, decision: Decision, action: Action, person: Person, now: datetime
 ) -> Decided:
+    raises_day = raises.is_about_a_day(action) and decision.verdict is Verdict.APPROVE
+    if raises_day:
+        raises.lock(connection)
     final_args = decision.args if decision.verdict is Verdict.EDIT else action.args
     settled = store.settle(
         connection,
@@ -137,10 +141,13 @@ def _settle(
     outbox.repaint(connection, action.id, settled.shown, now)
     if settled.tool == FAILURES:  # no run waits for it
         return Decided(settled, resumes=False)
-    if settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
+    also: tuple[Action, ...] = ()
+    if raises_day:
+        also = _raise_day(connection, settled, person.name, decision.via, now)
+    elif settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
         _allow_more(connection, settled)
     resumes = runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
-    return Decided(settled, resumes)
+    return Decided(settled, resumes, also)
 
 
 def _vote(
@@ -278,10 +285,58 @@ def _allow_more(connection: sa.Connection, action: Action) -> None:
     run = runs.get(connection, action.run_id)
     if run is None:
         return
-    what = str(action.args["limit"])
+    what, more = str(action.args["limit"]), action.args["allowance"]
     allowance: dict[str, Any] = dict(run.allowance)
-    allowance[what] = allowance[what] + action.args["allowance"]
+    present = allowance.get(what, more)  # absent in a run that began before there was this limit
+    # What it was given at first is what every approval gives again.
+    allowance["given"] = {what: present} | dict(allowance.get("given", {}))
+    allowance[what] = present + more
     runs.allow_more(connection, run.id, allowance)
+
+
+def _raise_day(
+    connection: sa.Connection, action: Action, person: str, via: str, now: datetime
+) -> tuple[Action, ...]:
+    """Allow more of a day: one word for every run that waits for it, so that nobody is asked again."""
+    raises.allow(connection, action, now, person=person, via=via)
+    audit.append(
+        connection,
+        now,
+        actor=person,
+        via=via,
+        event="budget.raised",
+        subject=action.id,
+        data={key: action.args[key] for key in ("limit", "day", "person", "allowance") if key in action.args},
+    )
+    released = []
+    for other in raises.asking_the_same(connection, action):
+        settled = store.settle(
+            connection,
+            other.id,
+            [ActionState.PENDING, ActionState.EXPIRED],
+            state=ActionState.APPROVED,
+            decision=Verdict.APPROVE,
+            reason="Answered together with another run that waited for the same budget.",
+            final_args=other.args,
+            decided_by=person,
+            decided_at=now,
+            decided_via=via,
+        )
+        if settled is None:
+            continue
+        audit.append(
+            connection,
+            now,
+            actor=person,
+            via=via,
+            event=f"action.{settled.state}",
+            subject=other.id,
+            data={"thread": other.thread_id, "tool": other.tool, "with": action.id},
+        )
+        runs.requeue(connection, other.run_id, now, from_states=[RunState.WAITING])
+        outbox.repaint(connection, other.id, settled.shown, now)
+        released.append(settled)
+    return tuple(released)
 
 
 def reopen(

@@ -400,6 +400,14 @@ def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     return _actions(connection, connection.execute(query.order_by(actions.c.id)))
 
 
+def open_of_tool(connection: sa.Connection, tool: str) -> list[Action]:
+    """Every action about this tool, or this limit, that has no answer yet, oldest first."""
+    query = sa.select(actions).where(
+        actions.c.tool == tool, actions.c.state.in_((ActionState.PENDING, ActionState.EXPIRED))
+    )
+    return _actions(connection, connection.execute(query.order_by(actions.c.id)))
+
+
 def page(
     connection: sa.Connection,
     *,

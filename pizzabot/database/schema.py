@@ -197,6 +197,7 @@ runs = sa.Table(
     sa.Column("error_code", sa.Text),
     sa.Column("error_message", sa.Text),
     sa.Column("skills", sa.JSON(none_as_null=True)),  # the only ones it may use; NULL: all
+    sa.Column("trigger_id", sa.Text),  # what started it, when that was no message
     sa.Index("runs_of_thread", "thread_id", "id"),
 )
 RUN_QUEUED = _is(runs.c.state, "queued")
@@ -410,7 +411,31 @@ usage = sa.Table(
     sa.Column("output_tokens", sa.Integer, nullable=False),
     sa.Column("cost_usd", sa.Float),  # NULL: the price is not known
     sa.Column("at", UtcTime, nullable=False, index=True),
+    sa.Column("trigger_id", sa.Text),  # of the run; as the thread, it need not be there any more
     sqlite_autoincrement=True,
+)
+
+# What somebody allowed beyond the budget of a day, once per approved action.
+day_raises = sa.Table(
+    "day_raises",
+    metadata,
+    # No foreign key: what was allowed outlives the thread that asked.
+    sa.Column("action_id", sa.Text, primary_key=True),
+    sa.Column("day", sa.Text, nullable=False, index=True),  # YYYY-MM-DD
+    sa.Column("budget", sa.Text, nullable=False),  # day_usd | day_tokens | person_day_usd
+    sa.Column("person", sa.Text),  # of person_day_usd: whose
+    sa.Column("amount", sa.Float, nullable=False),
+    sa.Column("allowed_by", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+)
+
+# Which notes about budgets were given: each once.
+budget_notes = sa.Table(
+    "budget_notes",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False),
 )
 
 stops = sa.Table(

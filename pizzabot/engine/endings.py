@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import decide, overdue
+from pizzabot.agent.context import Note
+from pizzabot.approvals import decide, overdue, raises
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock
@@ -281,6 +282,45 @@ class Endings:
                 key = f"elsewhere/{thread_id}/{place.channel}/{place.address}"
                 told = Told(key, thread_id, place.channel, place.address, person.name, text)
                 self.told(connection, told)
+
+    def noted(self, connection: sa.Connection, run: Run, note: Note) -> bool:
+        """Say a note in the run's thread, once per key; whether it was said now.
+
+        What is about the house goes to where its owners are told; to the thread's place when it is theirs.
+        """
+        now, thread = self.clock.now(), threads.get(connection, run.thread_id)
+        if thread is None or not raises.is_first_note(connection, note.key, now):
+            return False
+        seq = threads.add_message(
+            connection,
+            run.thread_id,
+            now,
+            role="notice",
+            author=threads.AGENT_NAME,
+            text=note.text,
+            run_id=run.id,
+        )
+        own = self.own_places(thread)
+        owner = self.people.by_name(thread.owner)
+        is_owners = owner is not None and owner.role == "owner"
+        here = self._told_in(thread) if thread.channel == threads.UNATTENDED else own
+        places = list(here) if is_owners or not note.to_owners else []
+        if note.to_owners:
+            others = [person for person in self.people.owners if person != owner]
+            places += recipients.for_people(own, others, self.channels)
+        for place in places:
+            outbox.enqueue(
+                connection,
+                now,
+                key=f"message/{seq}/{place.channel}/{place.address}",
+                channel=place.channel,
+                address=place.address,
+                kind="notice",
+                thread_id=thread.id,
+                person=place.person,
+                message_seq=seq,
+            )
+        return True
 
     def announce(self, connection: sa.Connection, action: Action) -> None:
         """Queue the cards of a new action, in the transaction that stores it."""

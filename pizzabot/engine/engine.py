@@ -24,6 +24,7 @@ from pizzabot.agent.context import RunContext, RunStopped, pending_questions
 from pizzabot.agent.limits import Bounds
 from pizzabot.agent.models import label
 from pizzabot.agent.prices import PriceOf
+from pizzabot.agent.spending import Spending
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock, spoken
@@ -65,6 +66,7 @@ class EngineSettings:
     parallel_runs: int
     policy: Policy
     price: PriceOf
+    spending: Spending
     redact: Callable[[str], str]
     tracer: Tracer = OFF
 
@@ -273,6 +275,8 @@ class Engine:
     def _context(self, run: Run) -> RunContext:
         """What an attempt needs to know."""
         person = self._people.by_name(run.person) or self._people.owner
+        # A run of a former version knows nothing of limits that came since: the settings' hold for it.
+        allowance = Bounds.from_json(run.allowance, self._settings.allowance)
         return RunContext(
             run=run,
             person=person,
@@ -281,12 +285,15 @@ class Engine:
             clock=self._clock,
             policy=self._settings.policy,
             announce=self.endings.announce,
+            tell=self.endings.noted,
             publish=self._publish_live,
-            base_allowance=self._settings.allowance,
+            given=Bounds.from_json(run.allowance.get("given", {}), allowance),
             worker_tool_calls=self._settings.worker_tool_calls,
             used=Bounds.from_json(run.used),
-            allowance=Bounds.from_json(run.allowance),
+            allowance=allowance,
             price=self._settings.price,
+            spending=self._settings.spending,
+            owners=tuple(owner.name for owner in self._people.owners),
             model_label=label(run.model),
             redact=self._settings.redact,
             tracer=self._settings.tracer,
@@ -372,7 +379,7 @@ class Engine:
 
     def _publish_live(self, event: Event) -> None:
         self._publish(event)
-        if event.kind == "action":
+        if event.kind in ("action", "message"):
             self._delivered()
             self.due()
 

@@ -1,6 +1,7 @@
 """What is this thread about? A title made by the model after the first exchange.
 
-A nicety: it runs beside everything else, and when it fails the first words of the thread stay its title.
+A nicety: it runs beside everything else, and when it fails, or today's budget is used up, the first words of
+the thread stay its title.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Tokens
 from pizzabot.agent.prices import PriceOf, amount_of
+from pizzabot.agent.spending import Spending
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database
 from pizzabot.inbox import runs, threads
@@ -40,6 +42,8 @@ class Priced(Protocol):
 
     @property
     def price(self) -> PriceOf: ...
+    @property
+    def spending(self) -> Spending: ...
 
 
 async def give(
@@ -54,6 +58,8 @@ async def give(
 ) -> None:
     """Give the thread of `run`, which is `untitled`, a title."""
     try:
+        if await database.read(lambda c: settings.spending.today(c, clock.now(), run.person).used_up()):
+            return
         async with asyncio.timeout(TITLE_SECONDS):
             made = await _ask(await agent(), run.model, question, answer)
         title = threads.one_line(storable(made.text).strip().strip("\"'«»“”"), threads.TITLE_LENGTH)
@@ -95,5 +101,6 @@ def _store(connection: sa.Connection, clock: Clock, run: Run, title: str, tokens
         run_id=run.id,
         person=run.person,
         model=run.model,
+        trigger_id=run.trigger_id,
     )
     return bool(title) and threads.rename(connection, run.thread_id, title, source="model")

@@ -39,14 +39,13 @@ _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}
 
 @dataclass(frozen=True, slots=True)
 class Unattended:
-    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all),
-    whom its results are told (None: its owner), and what it may cost in dollars (None: what any run may).
+    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all), and
+    whom its results are told (None: its owner).
     """
 
     trigger_id: str
     skills: Sequence[str] | None = None
     tells: Sequence[str] | None = None
-    budget_usd: float | None = None
 
 
 def check(message: InboundMessage) -> None:
@@ -173,6 +172,7 @@ def accept(
             model=model,
             allowance=allowance,
             skills=unattended.skills if unattended is not None else None,
+            trigger_id=unattended.trigger_id if unattended is not None else None,
         )
     audit.append(
         connection,

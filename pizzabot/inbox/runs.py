@@ -55,6 +55,7 @@ class Run:
     error_code: str | None
     error_message: str | None
     skills: Sequence[str] | None = None
+    trigger_id: str | None = None
 
 
 _HELD = sa.and_(messages.c.thread_id == sa.bindparam("thread"), HELD)
@@ -117,6 +118,7 @@ def _run(row: Any) -> Run:
         row.error_code,
         row.error_message,
         row.skills,
+        row.trigger_id,
     )
 
 
@@ -181,10 +183,12 @@ def create(
     model: str,
     allowance: Mapping[str, Any],
     skills: Sequence[str] | None = None,
+    trigger_id: str | None = None,
 ) -> str:
     """A queued run that takes every held message of the thread, all together, in order.
 
-    With `skills` it may use no others.
+    `allowance` holds what the run may use (`agent.limits.Bounds`); `usd` in it is its budget. With `skills`
+    it may use no others.
     """
     run_id = new_id()
     connection.execute(
@@ -201,6 +205,7 @@ def create(
             "used": {},
             "allowance": dict(allowance),
             "skills": list(skills) if skills is not None else None,
+            "trigger_id": trigger_id,
         },
     )
     connection.execute(_TAKE_HELD, {"thread": thread_id, "run": run_id})

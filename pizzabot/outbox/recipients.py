@@ -92,6 +92,11 @@ def of_unattended(
     return _distinct(found)
 
 
+def for_people(own: Sequence[Place], people: Iterable[Person], channels: Channels) -> list[Place]:
+    """Where these people are told of news of a thread that is not theirs."""
+    return _distinct([p for person in people for p in _besides(own, person, person.notify.unread, channels)])
+
+
 def _besides(
     own: Sequence[Place], person: Person, wanted: tuple[str, ...] | None, channels: Channels
 ) -> list[Place]:

@@ -21,6 +21,7 @@ _EXAMPLE = """\
 # [prices."openai:gpt-5-mini"]
 # input = 0.25
 # output = 2.0
+# cached_input = 0.025                  # as input without it, and so is cache_write
 
 # Who may use this installation. Without anybody here there is one person, "Owner", in the web view.
 # [[people]]
@@ -32,6 +33,7 @@ _EXAMPLE = """\
 # notify = { action = ["slack", "email"], unread = ["slack"] }
 # digest = "0 8 * * 1-5"
 # quiet_hours = "20:00-07:00"
+# day_usd = 5.0                         # of this person's runs
 
 # [slack]
 # enabled = true
@@ -100,6 +102,8 @@ _EXAMPLE = """\
 # worker_tool_calls = 150
 # run_usd = 2.0
 # day_usd = 20.0
+# run_tokens = 500000                   # none without it; holds also when a model's price is not known
+# day_tokens = 5000000
 # parallel_runs = 20
 
 # [database]

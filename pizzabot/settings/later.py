@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from pizzabot.settings.tables import LimitsTable, Settings
+from pizzabot.settings.tables import Settings
 
 
 def not_acted_on(settings: Settings, channels: Collection[str]) -> list[str]:
@@ -18,10 +18,6 @@ def _lines(settings: Settings, channels: Collection[str]) -> Iterator[str]:
             yield f"[{name}]: this version has no {name} channel yet; the table is checked and not used"
     if settings.email.enabled and settings.email.caps.per_unverified_address_day:
         yield "email.caps.per_unverified_address_day: not acted on yet; nobody unverified gets a mail"
-    limits = settings.limits
-    for key in ("run_usd", "day_usd"):
-        if getattr(limits, key) != getattr(LimitsTable(), key):
-            yield f"limits.{key}: not acted on yet; runs are bounded in time, model calls and tool calls"
     for person in settings.people:
         if person.digest is not None:
             yield f"people.{person.name}.digest: this version sends no digests yet"

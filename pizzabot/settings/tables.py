@@ -105,6 +105,7 @@ class PersonTable(Table):
     notify: NotifyTable = NotifyTable()
     digest: Text | None = None
     quiet_hours: QuietHours | None = None
+    day_usd: Dollars | None = None
 
     def person(self) -> Person:
         """The same as a plain value for the rooms that know nothing of settings."""
@@ -292,6 +293,8 @@ class LimitsTable(Table):
     worker_tool_calls: Positive = 150
     run_usd: Dollars = 2.0
     day_usd: Dollars = 20.0
+    run_tokens: Positive | None = None
+    day_tokens: Positive | None = None
     parallel_runs: Positive = 20
 
 

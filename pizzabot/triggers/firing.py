@@ -122,8 +122,8 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
         (),
         now,
         model=trigger.model or work.model,
-        allowance=dict(work.allowance),
-        unattended=Unattended(trigger.id, trigger.skills, trigger.channels, trigger.budget_usd),
+        allowance=_allowance(trigger, work),
+        unattended=Unattended(trigger.id, trigger.skills, trigger.channels),
     )
     store.ran(connection, trigger.id, now)
     about = {"trigger": trigger.id, "thread": accepted.thread_id, "reason": known.reason}
@@ -147,6 +147,12 @@ def give_up(connection: sa.Connection, occurrence_id: str, now: datetime) -> Occ
         return None
     said = f"It could not be started; the log has the details under {known.id}."
     return _ended(connection, known, OccurrenceState.DEAD, said, now)
+
+
+def _allowance(trigger: Trigger, work: Work) -> Mapping[str, Any]:
+    """What its run may use: what any may, but for the trigger's own budget."""
+    budget = {"usd": trigger.budget_usd} if trigger.budget_usd is not None else {}
+    return dict(work.allowance) | budget
 
 
 def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurrence]:

@@ -149,6 +149,9 @@ class ModelServer:
     asked: list[Asked] = field(default_factory=list)
     arrivals: list[tuple[float, str]] = field(default_factory=list)  # Unix time, the last message
     latency_seconds: float = 0.0
+    tokens: tuple[int, int] | None = (
+        None  # what each answer says that it read and wrote; None: about the truth
+    )
     _failed: dict[str, int] = field(default_factory=dict)
     _ids: itertools.count[int] = field(default_factory=itertools.count)
     _closing: threading.Event = field(default_factory=threading.Event)
@@ -194,7 +197,10 @@ class ModelServer:
         message: Json = {"role": "assistant", "content": said.text or None}
         if said.calls:
             message["tool_calls"] = [self._call(name, args) for name, args in said.calls]
-        sent, made = len(json.dumps(body["messages"])) // 4, 1 + len(json.dumps(message)) // 4
+        sent, made = self.tokens or (
+            len(json.dumps(body["messages"])) // 4,
+            1 + len(json.dumps(message)) // 4,
+        )
         return {
             "id": f"chatcmpl-{next(self._ids)}",
             "object": "chat.completion",

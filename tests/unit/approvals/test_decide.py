@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import store
+from pizzabot.agent.limits import Bounds
+from pizzabot.approvals import raises, store
 from pizzabot.approvals.decide import Decided, decide, record_refusal, reopen
 from pizzabot.database.connection import Database
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
@@ -361,7 +362,85 @@ async def test_only_approving_a_limit_raises_the_allowance(
     await _decide(database, clock, _word(action, verdict))
     run = await database.read(lambda c: runs.get(c, action.run_id))
     assert run is not None
-    assert run.allowance == ALLOWANCE | {"tool_calls": calls}
+    assert Bounds.from_json(run.allowance) == Bounds.from_json(ALLOWANCE | {"tool_calls": calls})
+
+
+async def test_every_approval_gives_what_the_run_was_given_at_first(
+    database: Database, clock: FakeClock
+) -> None:
+    action = await _limit(database, clock)
+    await _decide(database, clock, _word(action))
+    run = await database.read(lambda c: runs.get(c, action.run_id))
+    assert run is not None
+    assert (run.allowance["tool_calls"], run.allowance["given"]) == (75, {"tool_calls": 50})
+
+
+def _about_the_day(**changes: Any) -> dict[str, Any]:
+    args = {"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 20.0} | changes
+    return {
+        "kind": ActionKind.LIMIT,
+        "tool": f"limit:{args['limit']}",
+        "args": args,
+        "args_schema": {},
+        "allowed_decisions": (Verdict.APPROVE, Verdict.REJECT),
+        "approvers": ("Ada",),
+    }
+
+
+async def test_one_approval_of_a_days_budget_answers_everybody_who_waits_for_it(
+    database: Database, clock: FakeClock
+) -> None:
+    action = await _waits(database, clock, **_about_the_day())
+    same = await _waits(database, clock, person="Cay", **_about_the_day(used=21.0))
+    lapsed = await _expired(database, clock, **_about_the_day())
+    others = [
+        await _waits(database, clock, **_about_the_day(day="2026-03-01")),
+        await _waits(database, clock, **_about_the_day(limit="person_day_usd", person="Cay")),
+        await _limit(database, clock),
+    ]
+    decided = await _decide(database, clock, _word(action))
+    assert {also.id for also in decided.also} == {same.id, lapsed.id}
+    for released in (same, lapsed):
+        stored = await _action(database, released.id)
+        assert (stored.state, stored.decided_by, stored.decided_via) == (ActionState.APPROVED, "Ada", "web")
+        (run,) = await database.read(partial(runs.with_ids, run_ids=[released.run_id]))
+        assert run.state is RunState.QUEUED
+    for other in others:
+        assert (await _action(database, other.id)).state is ActionState.PENDING
+    raised = await database.read(lambda c: raises.of_day(c, "2026-03-02", "Ada"))
+    assert raised == {"day_usd": raises.Raised(20.0, 1)}
+    log = await database.read(lambda c: audit.page(c, limit=50))
+    assert [(line.actor, line.via, line.subject) for line in log if line.event == "budget.raised"] == [
+        ("Ada", "web", action.id)
+    ]
+    assert {line.subject for line in log if line.data.get("with") == action.id} == {same.id, lapsed.id}
+
+
+async def test_rejecting_more_of_a_day_ends_only_the_run_that_asked(
+    database: Database, clock: FakeClock
+) -> None:
+    action = await _waits(database, clock, **_about_the_day())
+    same = await _waits(database, clock, **_about_the_day())
+    assert (await _decide(database, clock, _word(action, Verdict.REJECT))).also == ()
+    assert (await _action(database, same.id)).state is ActionState.PENDING
+    assert await database.read(lambda c: raises.of_day(c, "2026-03-02", "Ada")) == {}
+
+
+async def test_two_approvals_at_once_raise_a_day_once(database: Database, clock: FakeClock) -> None:
+    waiting = [await _waits(database, clock, **_about_the_day()) for _ in range(4)]
+    words = await asyncio.gather(
+        *(_decide(database, clock, _word(action)) for action in waiting), return_exceptions=True
+    )
+    assert sum(isinstance(word, Decided) for word in words) == 1
+    assert {word.code for word in words if isinstance(word, Refused)} == {"already_decided"}
+    raised = await database.read(lambda c: raises.of_day(c, "2026-03-02", "Ada"))
+    assert raised == {"day_usd": raises.Raised(20.0, 1)}
+
+
+async def test_a_tool_that_is_named_like_a_limit_raises_nothing(database: Database, clock: FakeClock) -> None:
+    about = _about_the_day() | {"kind": ActionKind.TOOL}
+    await _decide(database, clock, _word(await _waits(database, clock, **about)))
+    assert await database.read(lambda c: raises.of_day(c, "2026-03-02", "Ada")) == {}
 
 
 async def test_asking_twice_finds_the_first_action(database: Database, clock: FakeClock) -> None:

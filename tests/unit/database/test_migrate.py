@@ -37,7 +37,9 @@ def _sqlite_statements(path: Path) -> dict[str, str]:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     connection.close()
     return {
-        name: re.sub(r"\s+", " ", sql).replace("( ", "(") for name, sql in rows if name != "alembic_version"
+        name: re.sub(r"\s+", " ", sql).replace("( ", "(").replace(" ,", ",").replace(" )", ")")
+        for name, sql in rows
+        if name != "alembic_version"
     }
 
 

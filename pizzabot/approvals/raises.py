@@ -1,0 +1,92 @@
+"""How much more was a day allowed than its budget says, and who waits for such a word? Rows about budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pizzabot.approvals import store
+from pizzabot.database.schema import budget_notes, day_raises
+from pizzabot.messages import Action, ActionKind
+
+DayBudgetName = Literal["day_usd", "day_tokens", "person_day_usd"]
+DAY_BUDGETS: tuple[DayBudgetName, ...] = get_args(DayBudgetName)
+_LOCK = 0x62756467657473  # "budgets"
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What was allowed in all, and how often somebody said so."""
+
+    amount: float = 0.0
+    times: int = 0
+
+
+def lock(connection: sa.Connection) -> None:
+    """Let nobody else ask for more of a day, or allow it, until this transaction ends.
+
+    On SQLite there is one writer anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+
+
+def of_day(connection: sa.Connection, day: str, person: str) -> Mapping[str, Raised]:
+    """By budget, what was allowed on a day to everybody and to one person."""
+    query = (
+        sa.select(day_raises.c.budget, sa.func.sum(day_raises.c.amount), sa.func.count())
+        .where(
+            day_raises.c.day == day,
+            sa.or_(day_raises.c.person.is_(None), day_raises.c.person == person),
+        )
+        .group_by(day_raises.c.budget)
+    )
+    return {row[0]: Raised(float(row[1]), int(row[2])) for row in connection.execute(query)}
+
+
+def allow(connection: sa.Connection, action: Action, now: datetime, *, person: str, via: str) -> None:
+    """Keep what an approved action allows."""
+    connection.execute(
+        sa.insert(day_raises).values(
+            action_id=action.id,
+            day=action.args["day"],
+            budget=action.args["limit"],
+            person=action.args.get("person"),
+            amount=action.args["allowance"],
+            allowed_by=person,
+            via=via,
+            at=now,
+        )
+    )
+
+
+def is_about_a_day(action: Action) -> bool:
+    """Whether an action asks for more of a day's budget, and not for more of one run's."""
+    return action.kind is ActionKind.LIMIT and action.args.get("limit") in DAY_BUDGETS
+
+
+def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
+    """Other open actions that ask for more of the same budget of the same day."""
+    same = ("limit", "day", "person")
+    return [
+        other
+        for other in store.open_of_tool(connection, action.tool)
+        if other.id != action.id and all(other.args.get(k) == action.args.get(k) for k in same)
+    ]
+
+
+# Built once per database: building a statement costs four times as much as running it.
+_NOTE = {
+    "sqlite": sqlite.insert(budget_notes).on_conflict_do_nothing(index_elements=["key"]),
+    "postgresql": postgresql.insert(budget_notes).on_conflict_do_nothing(index_elements=["key"]),
+}
+
+
+def is_first_note(connection: sa.Connection, key: str, now: datetime) -> bool:
+    """Whether nobody gave the note of that key yet; from now on somebody did."""
+    return connection.execute(_NOTE[connection.dialect.name], {"key": key, "at": now}).rowcount == 1
