@@ -45,6 +45,14 @@ def day_of(moment: datetime, zone: str) -> Day:
     return Day(today.isoformat(), *begins)
 
 
+def days_until(moment: datetime, zone: str, count: int) -> list[Day]:
+    """The last `count` calendar days there, the newest first: that of `moment` and those before it."""
+    days = [day_of(moment, zone)]
+    while len(days) < count:
+        days.append(day_of(days[-1].since - timedelta(microseconds=1), zone))
+    return days
+
+
 def spoken(moment: datetime, zone: str) -> str:
     """`moment` for a person or a prompt: weekday, date, time, offset and zone name."""
     local = moment.astimezone(ZoneInfo(zone))

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy as sa
 
 from pizzabot import __version__, audit, audit_file, traces
 from pizzabot.agent import activity
+from pizzabot.agent.activity import Sum
 from pizzabot.agent.models import label
+from pizzabot.agent.spending import Bound, Spending
 from pizzabot.approvals import decide
 from pizzabot.approvals import store as actions
 from pizzabot.audit import Anchor
 from pizzabot.channel import Channel
-from pizzabot.clock import Clock
+from pizzabot.clock import Clock, day_of, days_until
 from pizzabot.database.connection import Database
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import Action, ActionState, Args, ChannelState
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_administer
+from pizzabot.text import counted, dollars
 
 if TYPE_CHECKING:
     from pizzabot.agent.context import RunContext
@@ -65,10 +68,11 @@ class Reports:
         people: People,
         channels: Mapping[str, Channel],
         context_of: Callable[[str], RunContext | None],
+        spending: Spending,
     ) -> None:
         self._database, self._clock, self._settings = database, clock, settings
         self._skills, self._people, self._channels = skills, people, channels
-        self._context_of = context_of
+        self._context_of, self._spending = context_of, spending
 
     # -- inbox -------------------------------------------------------------------------------------------
 
@@ -270,20 +274,68 @@ class Reports:
         return _stopped(found) if found is not None else None
 
     async def usage(self, person: Person, days: int) -> dict[str, Any]:
-        """Tokens and dollars per person and model: today and over `days`; others' rows for owners only."""
+        """Tokens and dollars of today and of the last `days` calendar days of the first owner's zone.
+
+        `rows` and `today` are sums per person and model, `by_day` and `by_trigger` of the whole span; others'
+        are for owners only. `budgets` are those of today. Where `cost_usd` is None the price of
+        `unpriced_calls` is not known; `known_usd` is the rest.
+        """
+        now, zone = self._clock.now(), self._spending.budget.zone
+        span = days_until(now, zone, days)
+        whose = None if may_administer(person) else person.name
+
+        def read(connection: sa.Connection) -> dict[str, Any]:
+            since, midnight = span[-1].since, span[0].since
+            return {
+                "rows": _labelled(activity.usage_since(connection, since, whose)),
+                "today": _labelled(activity.usage_since(connection, midnight, whose)),
+                "by_day": activity.usage_by_day(connection, span, whose),
+                "by_trigger": activity.usage_by_trigger(connection, since, whose),
+                "budgets": [_budget(bound) for bound in self._budgets(connection, person, now)],
+            }
+
+        found = await self._database.read(read)
+        unpriced = sorted({row["model"] for row in found["rows"] if row["unpriced_calls"]})
+        head = {"days": days, "since": iso(span[-1].since), "day": span[0].name, "zone": zone}
+        return head | found | {"unpriced_models": unpriced}
+
+    async def usage_summary(self, person: Person, since: datetime | None = None) -> dict[str, Any]:
+        """What was used since a moment, or today, in sums and as `line`: "used $0.42 of $20.00 today".
+
+        An owner's is about everybody, another's about the person's own runs. `budget_usd` is that of today.
+        """
         now = self._clock.now()
-        since = now - timedelta(days=days)
-        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        day = day_of(now, self._spending.budget.zone)
+        owner = may_administer(person)
 
-        def read(connection: sa.Connection) -> tuple[_Rows, _Rows]:
-            return activity.usage_since(connection, since), activity.usage_since(connection, midnight)
+        def read(connection: sa.Connection) -> tuple[Sum, Bound | None]:
+            sums = activity.sums(connection, since or day.since, None)
+            used = Sum().plus(*sums.values()) if owner else sums.get(person.name, Sum())
+            wanted = "day_usd" if owner else "person_day_usd"
+            bounds = self._budgets(connection, person, now)
+            mine = [b for b in bounds if b.name == wanted and b.person in (None, person.name)]
+            return used, mine[0] if mine else None
 
-        def own(rows: _Rows) -> list[Mapping[str, Any]]:
-            mine = [r for r in rows if may_administer(person) or r["person"] == person.name]
-            return [dict(r) | {"model_label": label(r["model"])} for r in mine]
+        used, bound = await self._database.read(read)
+        budget = bound.allowed if bound is not None and since is None else None
+        return {
+            "since": iso(since or day.since),
+            "usd": round(used.usd, 6),
+            "tokens": used.tokens,
+            "model_calls": used.calls,
+            "unpriced_calls": used.unpriced,
+            "budget_usd": budget,
+            "line": _usage_line(used, budget, " today" if since is None else ""),
+        }
 
-        period, today = await self._database.read(read)
-        return {"days": days, "since": iso(since), "rows": own(period), "today": own(today)}
+    def _budgets(self, connection: sa.Connection, person: Person, now: datetime) -> list[Bound]:
+        """Today's budgets that a person may know of: all of them for an owner, else the person's own."""
+        if not may_administer(person):
+            own = self._spending.today(connection, now, person.name).bounds
+            return [bound for bound in own if bound.person == person.name]
+        names = [person.name, *(name for name in self._spending.budget.of_person if name != person.name)]
+        found = {b.key: b for name in names for b in self._spending.today(connection, now, name).bounds}
+        return list(found.values())
 
     async def audit(
         self,
@@ -354,6 +406,35 @@ class Reports:
                 yield audit_file.line(link)
             seq, last, lines = some[-1].seq, some[-1].hash, lines + len(some)
         yield audit_file.foot(lines, seq, last)
+
+
+def _labelled(rows: _Rows) -> list[dict[str, Any]]:
+    return [dict(row) | {"model_label": label(row["model"])} for row in rows]
+
+
+def _budget(bound: Bound) -> dict[str, Any]:
+    """A day's budget as the API shows it; `allowed` is what the settings give and people allowed since."""
+    return {
+        "name": bound.name,
+        "day": bound.day,
+        "person": bound.person,
+        "used": round(bound.used, 6),
+        "allowed": bound.allowed,
+        "given": bound.base,
+        "unpriced_calls": bound.unpriced,
+        "text": f"{bound.spoken(bound.used)} of {bound.spoken(bound.allowed)}",
+    }
+
+
+def _usage_line(used: Sum, budget: float | None, when: str) -> str:
+    """A line for a person, without a capital and a full stop."""
+    if used.calls and used.unpriced == used.calls:
+        return f"used {used.tokens:,} tokens{when}, whose price is not known"
+    of = f" of {dollars(budget)}" if budget is not None else ""
+    besides = (
+        f", besides {counted(used.unpriced, 'model call')} whose price is not known" if used.unpriced else ""
+    )
+    return f"used {dollars(used.usd)}{of}{when}{besides}"
 
 
 def _runs_shown(connection: sa.Connection, thread_id: str, shown: threads.Window) -> set[str]:

@@ -40,7 +40,12 @@ def dollars(usd: float) -> str:
     """`$1.20`, and the digits that matter of small sums: `$0.0042`, `< $0.0001`."""
     if 0 < usd < 0.0001:
         return "< $0.0001"
-    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+    return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def visible(text: str, *, body: bool = False) -> str:

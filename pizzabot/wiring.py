@@ -278,6 +278,7 @@ async def open_runtime(
             people=people,
             channels=channels,
             context_of=engine.context_of,
+            spending=spending,
         )
         scraper = settings.telemetry.metrics_token
         metrics = Metrics(

@@ -193,17 +193,13 @@ class Homes:
                 unread=await self._workspace.linked(unread["threads"]),
                 threads=await self._workspace.linked(threads["threads"]),
                 counts=unread["counts"],
-                usage_today=_usage((await reports.usage(person, 1))["today"]),
+                usage_today=_usage(await reports.usage_summary(person)),
                 stopped=await reports.stopped(),
                 words=words,
             )
         )
 
 
-def _usage(rows: list[Mapping[str, Any]]) -> str:
-    if not rows:
-        return ""
-    tokens = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
-    costs = [row["cost_usd"] for row in rows]
-    money = "price not known" if None in costs else f"${sum(costs):.2f}"
-    return f"Used today: {tokens:,} tokens, {money}."
+def _usage(found: Mapping[str, Any]) -> str:
+    line = str(found["line"])
+    return f"{line[:1].upper()}{line[1:]} ({found['tokens']:,} tokens)." if found["model_calls"] else ""

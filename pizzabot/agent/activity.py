@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from pizzabot.clock import Day
 from pizzabot.database.schema import activity, usage
 
 ActivityKind = Literal["model", "tool", "worker", "retry", "wait"]
@@ -197,48 +198,85 @@ def usage_of_thread(connection: sa.Connection, thread_id: str) -> dict[str, Any]
     return found.get(thread_id, dict(NO_USAGE))
 
 
-NO_USAGE: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
+NO_USAGE: Mapping[str, Any] = {
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost_usd": 0.0,
+    "known_usd": 0.0,
+    "model_calls": 0,
+    "unpriced_calls": 0,
+}
+_SUMMED = (
+    sa.func.sum(usage.c.input_tokens).label("input_tokens"),
+    sa.func.sum(usage.c.output_tokens).label("output_tokens"),
+    sa.func.sum(usage.c.cost_usd).label("cost_usd"),
+    sa.func.count().label("model_calls"),
+    sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
+)
 
 
 def _usage_by(
     connection: sa.Connection, column: sa.Column[str], which: sa.ColumnElement[bool]
 ) -> dict[str, dict[str, Any]]:
-    query = sa.select(
-        column.label("key"),
-        sa.func.sum(usage.c.input_tokens).label("input_tokens"),
-        sa.func.sum(usage.c.output_tokens).label("output_tokens"),
-        sa.func.sum(usage.c.cost_usd).label("cost_usd"),
-        sa.func.count().label("model_calls"),
-        sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
-    )
-    query = query.where(which).group_by(column)
+    query = sa.select(column.label("key"), *_SUMMED).where(which).group_by(column)
     return {row.key: _sums(row) for row in connection.execute(query)}
 
 
-def usage_since(connection: sa.Connection, since: datetime) -> list[Mapping[str, Any]]:
-    """Sums per person and model from `since` on."""
+def usage_since(
+    connection: sa.Connection, since: datetime, person: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Sums per person and model from `since` on; of one person when one is named."""
     query = (
-        sa.select(
-            usage.c.person,
-            usage.c.model,
-            sa.func.sum(usage.c.input_tokens).label("input_tokens"),
-            sa.func.sum(usage.c.output_tokens).label("output_tokens"),
-            sa.func.sum(usage.c.cost_usd).label("cost_usd"),
-            sa.func.count().label("model_calls"),
-            sa.func.sum(sa.case((usage.c.cost_usd.is_(None), 1), else_=0)).label("unpriced"),
-        )
-        .where(usage.c.at >= since)
+        sa.select(usage.c.person, usage.c.model, *_SUMMED)
+        .where(usage.c.at >= since, *_of(person))
         .group_by(usage.c.person, usage.c.model)
         .order_by(usage.c.person, usage.c.model)
     )
     return [{"person": r.person, "model": r.model} | _sums(r) for r in connection.execute(query)]
 
 
+def usage_by_day(
+    connection: sa.Connection, days: Sequence[Day], person: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Sums of each of these days on which something was used, in their order."""
+    at = usage.c.at.type
+    columns = (sa.column("day", sa.Text), sa.column("since", at), sa.column("until", at))
+    table = sa.values(*columns).data([(day.name, day.since, day.until) for day in days]).cte("days")
+    query = (
+        sa.select(table.c.day, *_SUMMED)
+        .join(table, sa.and_(usage.c.at >= table.c.since, usage.c.at < table.c.until))
+        .where(*_of(person))
+        .group_by(table.c.day)
+    )
+    found = {row.day: {"day": row.day} | _sums(row) for row in connection.execute(query)}
+    return [found[day.name] for day in days if day.name in found]
+
+
+def usage_by_trigger(
+    connection: sa.Connection, since: datetime, person: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Sums of each trigger whose runs used something from `since` on; of what people asked for, none."""
+    query = (
+        sa.select(usage.c.trigger_id, *_SUMMED)
+        .where(usage.c.at >= since, usage.c.trigger_id.is_not(None), *_of(person))
+        .group_by(usage.c.trigger_id)
+        .order_by(usage.c.trigger_id)
+    )
+    return [{"trigger_id": row.trigger_id} | _sums(row) for row in connection.execute(query)]
+
+
+def _of(person: str | None) -> list[sa.ColumnElement[bool]]:
+    return [usage.c.person == person] if person is not None else []
+
+
 def _sums(row: Any) -> dict[str, Any]:
+    known = round(float(row.cost_usd or 0.0), 6)
     return {
         "input_tokens": int(row.input_tokens),
         "output_tokens": int(row.output_tokens),
         # A sum with an unknown summand is not known; showing the rest as the whole would be a lie.
-        "cost_usd": None if row.unpriced else round(float(row.cost_usd), 6),
+        "cost_usd": None if row.unpriced else known,
+        "known_usd": known,
         "model_calls": int(row.model_calls),
+        "unpriced_calls": int(row.unpriced),
     }

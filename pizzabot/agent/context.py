@@ -33,6 +33,7 @@ from pizzabot.inbox import runs
 from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, ActionKind, Event, Verdict
 from pizzabot.people import Person
+from pizzabot.text import counted
 from pizzabot.tracing import OFF, Span, Tracer
 
 T = TypeVar("T")
@@ -256,7 +257,7 @@ class RunContext:
         more = bound.spoken(bound.base)
         whose = f" of {bound.person}" if bound.person else ""
         unpriced = (
-            f" {bound.unpriced} model calls count as no money: their price is not known."
+            f" Not counted: {counted(bound.unpriced, 'model call')} whose price is not known."
             if bound.unpriced
             else ""
         )
@@ -466,7 +467,7 @@ def day_note(bound: Bound, zone: str) -> Note:
         f"for {bound.day} ({zone}). When that is used up, runs pause and ask."
     )
     if bound.unpriced:
-        text += f" {bound.unpriced} model calls are not in this sum: their price is not known."
+        text += f" Not counted: {counted(bound.unpriced, 'model call')} whose price is not known."
     return Note(bound.key, text, to_owners=bound.person is None)
 
 

@@ -109,6 +109,20 @@ def triggers(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", "triggers", f"{count} in pizzabot.toml")
 
 
+def prices(settings: Settings) -> Iterator[Finding]:
+    """Whether budgets of money hold for every model that is configured."""
+    from pizzabot.agent.prices import is_priced
+
+    models = {settings.model, *(t.model for t in settings.triggers if t.model is not None)}
+    for model in sorted(model for model in models if not is_priced(model, settings.prices)):
+        yield Finding(
+            "warning",
+            "settings",
+            f"the price of {model} is not known: its calls count as no money, so no budget in dollars holds",
+            f'write input and output under [prices."{model}"], or set limits.run_tokens and day_tokens',
+        )
+
+
 async def services(home: Home, settings: Settings) -> list[Finding]:
     """Whether the services that channels talk to let us in; each channel asks its own."""
     found: list[Finding] = []

@@ -87,6 +87,7 @@ def _of_settings(
 ) -> Iterator[Finding]:
     yield from checks.channels(settings)
     yield from checks.triggers(settings)
+    yield from checks.prices(settings)
     yield from checks.databases(home, settings)
     if not offline:
         yield from asyncio.run(checks.services(home, settings))

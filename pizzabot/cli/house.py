@@ -94,34 +94,63 @@ def usage(
     json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show tokens and dollars, today and over some days."""
+    """Show the budgets of today, and tokens and dollars today and over some days."""
     with connected(home) as api:
         found = api.get("/api/usage", days=days)
         if json:
             print_json(found)
             return
-        for title, rows in (("Today (UTC)", found["today"]), (f"Last {days} days", found["rows"])):
+        for line in usage_lines(found):
+            print(line)
+        spans = ((f"Today, {found['day']} ({found['zone']})", "today"), (f"Last {days} days", "rows"))
+        for title, key in spans:
             print(title)
-            _print_usage(rows)
+            _print_usage(found[key], ("PERSON", "MODEL"), ("person", "model_label"))
             print()
+        print("By day")
+        _print_usage(found["by_day"], ("DAY",), ("day",))
+        if found["by_trigger"]:
+            print("\nBy trigger")
+            _print_usage(found["by_trigger"], ("TRIGGER",), ("trigger_id",))
 
 
-def _print_usage(rows: Sequence[Mapping[str, Any]]) -> None:
+def usage_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Today's budgets, and which prices are not known, one thing a line."""
+    for budget in found["budgets"]:
+        whose = f"{visible(budget['person'])}'s budget" if budget["person"] else "everybody's budget"
+        raised = ", which was raised today" if budget["allowed"] > budget["given"] else ""
+        besides = budget["unpriced_calls"]
+        unknown = f"; not counted: {count(int(besides), 'call')}, price unknown" if besides else ""
+        yield f"budget   {budget['text']} of {whose}{raised}{unknown}"
+    for model in found["unpriced_models"]:
+        name = visible(model)
+        yield f'price    unknown of {name}; write it under [prices."{name}"] in pizzabot.toml'
+    if found["budgets"] or found["unpriced_models"]:
+        yield ""
+
+
+def _print_usage(rows: Sequence[Mapping[str, Any]], headings: tuple[str, ...], keys: tuple[str, ...]) -> None:
     if not rows:
         print("  nothing")
         return
     lines = [
         (
-            visible(row["person"]),
-            visible(row.get("model_label") or row["model"]),
+            *(visible(row[key]) for key in keys),
             f"{row['model_calls']:,}",
             f"{row['input_tokens']:,}",
             f"{row['output_tokens']:,}",
-            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+            _usd(row),
         )
         for row in rows
     ]
-    print_table(("PERSON", "MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "USD"), lines, wide=1)
+    print_table((*headings, "CALLS", "TOKENS IN", "TOKENS OUT", "USD"), lines, wide=len(headings) - 1)
+
+
+def _usd(row: Mapping[str, Any]) -> str:
+    """Dollars; what is not known is said beside what is."""
+    if row["cost_usd"] is not None:
+        return f"{row['cost_usd']:.4f}"
+    return f"{row['known_usd']:.4f} + unknown" if row["known_usd"] else "unknown"
 
 
 def audit(

@@ -175,12 +175,13 @@ def _signalled() -> Iterator[asyncio.Event]:
 
 
 async def _broken(runtime: Runtime) -> list[str]:
+    from pizzabot.cli.checks import prices
     from pizzabot.settings.later import not_acted_on
 
     status = await runtime.doors.reports.status(runtime.people.owner)
     broken = [f"broken: {place_of(row)}: {visible(row['reason'])}" for row in status["broken"]]
     unused = [f"not used: {visible(line)}" for line in not_acted_on(runtime.settings, runtime.channels)]
-    return broken + unused
+    return broken + unused + [f"not known: {visible(found.text)}" for found in prices(runtime.settings)]
 
 
 def place_of(row: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ def _templates() -> Environment:
             "took": times.took,
             "size": times.size,
             "money": times.money,
+            "bar": times.bar,
         }
     )
     environment.globals["asset"] = asset

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from pizzabot.text import dollars
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -62,8 +64,10 @@ def size(count: int) -> str:
 
 def money(usd: float | None) -> str:
     """`$1.20`, `$0.0042`, `< $0.0001`; `price unknown` when it is not known."""
-    if usd is None:
-        return "price unknown"
-    if 0 < usd < 0.0001:
-        return "< $0.0001"
-    return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+    return "price unknown" if usd is None else dollars(usd)
+
+
+def bar(used: float, allowed: float) -> str:
+    """How much of something is used, as ten blocks of text; all of them only when nothing is left."""
+    filled = 10 if used >= allowed else min(9, int(10 * used / allowed))
+    return "█" * filled + "░" * (10 - filled)

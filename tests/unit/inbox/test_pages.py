@@ -378,6 +378,7 @@ async def test_the_rows_of_a_search_tell_their_hits(database: Database, clock: F
         people=People([ADA]),
         channels={},
         context_of=lambda _: None,
+        spending=nobody,
     )
 
     async def rows(words: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Activity, Tokens
+from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals import store
 from pizzabot.database.connection import Database
 from pizzabot.ids import new_id
@@ -42,6 +43,7 @@ def reports(database: Database, clock: FakeClock) -> Reports:
         people=People([ADA]),
         channels={},
         context_of=lambda thread_id: None,
+        spending=Spending(DayBudget("UTC")),
     )
 
 

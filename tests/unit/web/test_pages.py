@@ -386,7 +386,7 @@ async def test_an_owner_switches_a_skill_and_connects_a_server_anew(served: Serv
 async def test_usage_of_others_is_for_owners(served: Served) -> None:
     def spend(connection: sa.Connection) -> None:
         for person in ("Ada", "Cay"):
-            place = {"thread_id": UNKNOWN, "run_id": UNKNOWN, "person": person, "model": "demo:demo"}
+            place = {"thread_id": UNKNOWN, "run_id": UNKNOWN, "person": person, "model": "x:unlisted"}
             activity.spend(connection, activity.Tokens(1, 1, None), CLOCK.now(), **place)
 
     await store_of(served).write(spend)
@@ -396,6 +396,10 @@ async def test_usage_of_others_is_for_owners(served: Served) -> None:
             people = {row.all("td")[0].text for row in page.all("tr") if len(row.all("td")) == 6}
             assert people & {"Ada", "Cay"} == expected
             assert "price unknown" in page.text
+            assert ("of everybody's budget" in page.text) is (name == "Ada")
+            assert "The price is not known of " in page.text
+            (days,) = page.all("div", **{"aria-label": "By day"})
+            assert len(days.all("tr")) >= 2
 
 
 NUMBERS = ["0", "-1", "1.5", "x", "²", "", "9" * 18, "9" * 19, "9" * 5000, "0" * 5000 + "1"]

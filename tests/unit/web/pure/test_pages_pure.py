@@ -13,7 +13,7 @@ from pizzabot.adapters.web.pages.actions import _what_ran, card, is_checkbox
 from pizzabot.adapters.web.pages.inbox import back_to
 from pizzabot.adapters.web.pages.login import Attempts
 from pizzabot.adapters.web.pages.threads import timeline
-from pizzabot.adapters.web.pages.times import Times, money, size, took
+from pizzabot.adapters.web.pages.times import Times, bar, money, size, took
 from pizzabot.adapters.web.pages.visit import csrf_of, local_path
 from pizzabot.adapters.web.refusals import TooMany
 
@@ -441,3 +441,18 @@ def test_what_is_remembered_of_wrong_logins_is_bounded(clock: FakeClock) -> None
         except TooMany:
             refused += 1
     assert (len(attempts.failed), refused) == (100, 9900)
+
+
+@pytest.mark.parametrize(
+    ("used", "allowed", "read"),
+    [
+        (0, 20, "░░░░░░░░░░"),
+        (1.9, 20, "░░░░░░░░░░"),
+        (16.1, 20, "████████░░"),
+        (19.99, 20, "█████████░"),
+        (20, 20, "██████████"),
+        (35, 20, "██████████"),
+    ],
+)
+def test_a_bar_is_full_only_when_nothing_is_left(used: float, allowed: float, read: str) -> None:
+    assert bar(used, allowed) == read
