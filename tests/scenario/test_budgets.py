@@ -10,8 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from pizzabot.home import Home
+from pizzabot.inbox import runs, threads
 from tests.fakes.clock import FakeClock
 from tests.fakes.model_server import TITLE, ModelServer
 from tests.fakes.runtime import PEOPLE, Served, serving, write_home
@@ -132,6 +134,48 @@ async def test_without_a_known_price_the_budget_of_tokens_holds_all_the_same(
         (limit,) = pending(thread)
         assert limit["args"] == {"limit": "tokens", "used": 3_000, "allowance": 3_000}
         assert thread["usage"]["cost_usd"] is None
+
+
+async def test_a_run_of_a_trigger_has_the_budget_it_was_given_and_gets_that_again(
+    tmp_path: Path, model: ModelServer, clock: FakeClock
+) -> None:
+    async with at_work(home_with(tmp_path, model, "run_usd = 50\nday_usd = 100"), clock) as served:
+        given = dict(served.doors._engine.endings.allowance) | {"usd": 3}
+
+        def fires(connection: sa.Connection) -> str:
+            thread_id = threads.create(
+                connection,
+                clock.now(),
+                owner="Ada",
+                channel="api",
+                address=None,
+                title="x",
+                title_source="user",
+            )
+            threads.add_message(
+                connection, thread_id, clock.now(), role="user", author="Ada", text=endless("fired")
+            )
+            runs.create(
+                connection,
+                thread_id,
+                clock.now(),
+                person="Ada",
+                model="openai:mock",
+                allowance=given,
+                trigger_id="morning",
+            )
+            return thread_id
+
+        thread_id = await served.doors._database.write(fires)
+        served.doors._engine.wake()
+        (limit,) = pending(await served.wait(thread_id, "waiting"))
+        assert (asked_about(model, "fired"), limit["args"]["allowance"]) == (3, 3)
+        await decide(served, limit, "approve")
+        await asyncio.wait_for(_until_calls(model, "fired", 6), 30)
+        thread = await _asked_again(served, thread_id)
+        assert (asked_about(model, "fired"), pending(thread)[0]["args"]["allowance"]) == (6, 3)
+        (row,) = (await served.http.get("/api/usage")).json()["by_trigger"]
+        assert (row["trigger_id"], row["cost_usd"]) == ("morning", 6)
 
 
 # -- a day -------------------------------------------------------------------------------------------------
