@@ -28,6 +28,7 @@ from pizzabot.messages import Action, ActionState, Args, ChannelState
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_administer
 from pizzabot.text import counted, dollars
+from pizzabot.triggers import store as triggers
 
 if TYPE_CHECKING:
     from pizzabot.agent.context import RunContext
@@ -290,7 +291,7 @@ class Reports:
                 "rows": _labelled(activity.usage_since(connection, since, whose)),
                 "today": _labelled(activity.usage_since(connection, midnight, whose)),
                 "by_day": activity.usage_by_day(connection, span, whose),
-                "by_trigger": activity.usage_by_trigger(connection, since, whose),
+                "by_trigger": _named(connection, activity.usage_by_trigger(connection, since, whose)),
                 "budgets": [_budget(bound) for bound in self._budgets(connection, person, now)],
             }
 
@@ -406,6 +407,12 @@ class Reports:
                 yield audit_file.line(link)
             seq, last, lines = some[-1].seq, some[-1].hash, lines + len(some)
         yield audit_file.foot(lines, seq, last)
+
+
+def _named(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Sums of triggers with their names; of one that was removed there is only its id."""
+    names = {trigger.id: trigger.name for trigger in triggers.everything(connection)}
+    return [{**row, "trigger": names.get(row["trigger_id"], row["trigger_id"])} for row in rows]
 
 
 def _labelled(rows: _Rows) -> list[dict[str, Any]]:

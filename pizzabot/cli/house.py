@@ -111,7 +111,7 @@ def usage(
         _print_usage(found["by_day"], ("DAY",), ("day",))
         if found["by_trigger"]:
             print("\nBy trigger")
-            _print_usage(found["by_trigger"], ("TRIGGER",), ("trigger_id",))
+            _print_usage(found["by_trigger"], ("TRIGGER",), ("trigger",))
 
 
 def usage_lines(found: Mapping[str, Any]) -> Iterator[str]:

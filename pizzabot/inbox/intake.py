@@ -39,8 +39,8 @@ _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}
 
 @dataclass(frozen=True, slots=True)
 class Unattended:
-    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all), and
-    whom its results are told (None: its owner).
+    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all),
+    and whom its results are told (None: its owner).
     """
 
     trigger_id: str

@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from pizzabot import audit, audit_file
+from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.audit import GENESIS
 from pizzabot.audit_file import NoAuditFile
 from pizzabot.cli import main
@@ -55,6 +56,7 @@ async def _export(database: Database, clock: FakeClock, **span: Any) -> str:
         people=People([ADA]),
         channels={},
         context_of=lambda _: None,
+        spending=Spending(DayBudget("UTC")),
     )
     return "".join([line async for line in await reports.audit_export(ADA, **span)])
 
