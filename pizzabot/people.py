@@ -24,6 +24,7 @@ class Notify:
 
     action: tuple[str, ...] | None = None
     unread: tuple[str, ...] | None = None
+    digest: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from pizzabot.errors import Invalid
 from pizzabot.people import People
 from pizzabot.settings.file import KeyPath
 from pizzabot.settings.tables import (
@@ -24,6 +25,7 @@ from pizzabot.settings.tables import (
     SmtpTable,
 )
 from pizzabot.settings.values import PROVIDERS, is_loopback, shown
+from pizzabot.triggers.schedules import Schedule
 
 Contradiction = tuple[KeyPath, str]
 
@@ -62,6 +64,11 @@ def _people(settings: Settings) -> Iterator[Contradiction]:
                     ("people", index, *place),
                     f"{settings.people[other].name} has the same {kind}; each belongs to one person",
                 )
+        if person.digest is not None:
+            try:
+                Schedule.parse(person.digest, person.timezone)
+            except Invalid as error:
+                yield ("people", index, "digest"), str(error)
 
 
 def _slack(slack: SlackTable) -> Iterator[Contradiction]:

@@ -92,6 +92,7 @@ class NotifyTable(Table):
 
     action: tuple[Place, ...] | None = None
     unread: tuple[Place, ...] | None = None
+    digest: tuple[Place, ...] | None = None
 
 
 class PersonTable(Table):
@@ -115,7 +116,7 @@ class PersonTable(Table):
             emails=self.emails,
             slack=self.slack,
             timezone=self.timezone,
-            notify=Notify(action=self.notify.action, unread=self.notify.unread),
+            notify=Notify(self.notify.action, self.notify.unread, self.notify.digest),
             digest=self.digest,
             quiet_hours=self.quiet_hours,
         )

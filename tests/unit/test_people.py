@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pizzabot.people import People, Person, is_quiet, may_administer, may_decide, may_see
+from pizzabot.people import People, Person, is_quiet, may_administer, may_decide, may_see, quiet_until
 
 ADA = Person("Ada", "owner", emails=("ada@example.com", "a.l@example.org"), slack="U0ADA")
 BOB = Person("Bob", "approver", emails=("bob@example.com",))
@@ -118,6 +118,20 @@ def test_quiet_hours_span_midnight_in_the_zone_of_the_person(hour_utc: int, quie
 
 def test_nobody_is_quiet_without_quiet_hours() -> None:
     assert not is_quiet(ADA, datetime(2026, 1, 15, 3, 0, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("moment", "ends"),
+    [
+        (datetime(2026, 1, 15, 19, 0, tzinfo=UTC), datetime(2026, 1, 16, 6, 0, tzinfo=UTC)),
+        (datetime(2026, 1, 16, 5, 59, tzinfo=UTC), datetime(2026, 1, 16, 6, 0, tzinfo=UTC)),
+        (datetime(2026, 1, 16, 6, 0, tzinfo=UTC), None),
+        (datetime(2026, 3, 28, 20, 0, tzinfo=UTC), datetime(2026, 3, 29, 5, 0, tzinfo=UTC)),  # into summer
+        (datetime(2026, 10, 24, 20, 0, tzinfo=UTC), datetime(2026, 10, 25, 6, 0, tzinfo=UTC)),  # and out
+    ],
+)
+def test_quiet_hours_end_where_the_clock_of_the_person_says(moment: datetime, ends: datetime | None) -> None:
+    assert quiet_until(CY, moment) == ends
 
 
 def test_quiet_hours_within_one_day_end_when_they_say() -> None:

@@ -435,6 +435,14 @@ def test_what_is_in_use_demands_its_variables(tmp_path: Path, text: str) -> None
     assert any("the variable NOPE is not set" in line for line in errors(tmp_path, text))
 
 
+def test_a_digest_that_is_no_schedule_is_named_with_its_cure(tmp_path: Path) -> None:
+    text = '[[people]]\nname = "Ada"\nrole = "owner"\ndigest = "0 25 * * *"'
+    assert errors(tmp_path, text) == [
+        'pizzabot.toml:4: people[0].digest: "0 25 * * *" is no schedule: hour: "25" is out of range; '
+        "write 0 to 23."
+    ]
+
+
 # .env
 
 
