@@ -51,24 +51,24 @@ class Grammar:
 @lru_cache(maxsize=32)
 def grammar(words: Words) -> Grammar:
     """The patterns of English and of `words`."""
-    approve, reject = _prepared(words.approve), _prepared(words.reject)
-    courtesy = _either(v.COURTESY)
+    approve, reject = prepared(words.approve), prepared(words.reject)
+    courtesy = either(v.COURTESY)
     tail = rf"(?:[ ,]+{courtesy})*[ ,]*"
-    objects = rf"(?: {_either(v.OBJECTS)})?"
-    said = rf"(?:{_either([*v.APPROVE, *approve])}{objects}|go ahead with {_either(v.OBJECTS)})"
-    alone = _either(v.APPROVE_ALONE)
-    refused = _either([*v.REJECT, *reject])
+    objects = rf"(?: {either(v.OBJECTS)})?"
+    said = rf"(?:{either([*v.APPROVE, *approve])}{objects}|go ahead with {either(v.OBJECTS)})"
+    alone = either(v.APPROVE_ALONE)
+    refused = either([*v.REJECT, *reject])
     return Grammar(
         approval=re.compile(
-            rf"(?:{_either(v.BEFORE_APPROVAL)}[ ,]+)*{said}(?:[ ,]*(?:👍|✅))?{tail}|{alone}{tail}", re.DOTALL
+            rf"(?:{either(v.BEFORE_APPROVAL)}[ ,]+)*{said}(?:[ ,]*(?:👍|✅))?{tail}|{alone}{tail}", re.DOTALL
         ),
         rejection=re.compile(
-            rf"(?:{_either(v.BEFORE_REJECTION)}[ ,.!\n-]+)*(?P<word>{refused}(?!['’\w]){objects}(?!['’\w])"
+            rf"(?:{either(v.BEFORE_REJECTION)}[ ,.!\n-]+)*(?P<word>{refused}(?!['’\w]){objects}(?!['’\w])"
             rf"|no(?!['’\w]))"
         ),
         courtesy=re.compile(rf"{courtesy}{tail}|{v.GREETING.pattern}[ ,]*"),
         outcomes={
-            verdict: re.compile(rf"(?:please[ ,]+)?{_either(phrases)}{tail}")
+            verdict: re.compile(rf"(?:please[ ,]+)?{either(phrases)}{tail}")
             for verdict, phrases in (
                 (Verdict.RETRY, v.RETRY),
                 (Verdict.DONE, v.DONE),
@@ -80,16 +80,18 @@ def grammar(words: Words) -> Grammar:
     )
 
 
-def _prepared(words: Iterable[str]) -> list[str]:
+def prepared(words: Iterable[str]) -> list[str]:
+    """Words of the settings in the form in which a text meets them."""
     return [" ".join(plain(tidy(word)).split()) for word in words if word.strip()]
 
 
-def _either(words: Iterable[str]) -> str:
+def either(words: Iterable[str]) -> str:
+    """A pattern for any of these words."""
     return "(?:" + "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)) + ")"
 
 
 def _within(words: Iterable[str]) -> str:
-    return rf"(?<!\w){_either(words)}(?!\w)"
+    return rf"(?<!\w){either(words)}(?!\w)"
 
 
 def turns(text: str) -> bool:

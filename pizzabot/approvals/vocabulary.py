@@ -32,6 +32,16 @@ FAILED = _phrases(
 )
 RESPOND = re.compile(r"(?:respond|response|answer|reply)\s*:", re.IGNORECASE)
 
+# Before the numbers of a list.
+APPROVE_NUMBERS = _phrases("approve | approved | i approve | go ahead with")
+REJECT_NUMBERS = _phrases(
+    """
+    reject | rejected | i reject | decline | declined | i decline | deny | denied
+    do not approve | don't approve | dont approve | i do not approve | i don't approve
+    """
+)
+SNOOZE = _phrases("snooze | postpone")
+
 OBJECTS = _phrases("it | this | that | this one | the request | this request")
 BEFORE_APPROVAL = _phrases(
     """
