@@ -59,6 +59,18 @@ def spoken(moment: datetime, zone: str) -> str:
     return f"{local:%A} {local:%Y-%m-%d %H:%M} (UTC{local:%z}, {zone})"
 
 
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+def spoken_seconds(seconds: int) -> str:
+    """A length of time in its largest unit, such as "3 hours"."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "0 seconds"
+
+
 def is_zone(name: str) -> bool:
     """Whether `name` is an IANA time zone of this machine."""
     try:

@@ -221,8 +221,89 @@ class Action:
         return str(self.state)
 
 
+@dataclass(frozen=True, slots=True)
+class DigestItem:
+    """An action in a digest. `bound_to` is the digest of the arguments that it had when it was listed."""
+
+    number: int
+    action: Action
+    thread_title: str
+    bound_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadThread:
+    """A thread whose owner has not seen its newest message."""
+
+    thread_id: str
+    title: str
+    last_message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Work that failed, or could not be started: then it has no thread."""
+
+    title: str
+    why: str
+    at: datetime
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What was used since midnight; the cost is None when a price is not known."""
+
+    tokens: int
+    cost_usd: float | None
+    of_everybody: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A trigger and when it fires next."""
+
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What a person is told at regular times: what waits for them, what is new, what failed, what comes.
+
+    `items` stand as they are now, under the numbers that they were given; all else is as it was at `made_at`.
+    The `more_…` say how many there were beyond what is listed. `since` is when failures began to count.
+    """
+
+    id: str
+    person: str
+    thread_id: str
+    made_at: datetime
+    since: datetime
+    zone: str
+    items: tuple[DigestItem, ...] = ()
+    more_items: int = 0
+    unread: tuple[UnreadThread, ...] = ()
+    more_unread: int = 0
+    failed: tuple[Failure, ...] = ()
+    more_failed: int = 0
+    usage: DayUsage | None = None
+    coming: tuple[Upcoming, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing in it needs anybody: what was used and what comes is no news by itself."""
+        return not (self.items or self.unread or self.failed)
+
+    @property
+    def state(self) -> str:
+        """How its items stand, by number: a copy that shows another state is repainted."""
+        return " ".join(f"{item.number}:{item.action.state}" for item in self.items)
+
+
 # `reminder` is a short word about an action whose card was shown before.
-OutboundKind = Literal["answer", "notice", "action", "status", "reminder"]
+OutboundKind = Literal["answer", "notice", "action", "status", "reminder", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +333,8 @@ class OutboundItem:
 
     `key` is the idempotency key: the channel puts it where `Channel.find` can look it up; nothing with it is
     older than `queued_at`. `external_id` is set when a copy is already there and must be repainted in place.
-    `action` and `status` are as they stand at delivery, not at queueing, so a late copy is never stale.
+    `action`, `status` and the items of a `digest` are as they stand at delivery, not at queueing, so a late
+    copy is never stale.
     `card` names the copy of the action that a reminder is about, when there is one at this address.
     """
 
@@ -266,6 +348,7 @@ class OutboundItem:
     queued_at: datetime
     action: Action | None = None
     status: RunStatus | None = None
+    digest: Digest | None = None
     person: str | None = None
     external_id: str | None = None
     card: str | None = None

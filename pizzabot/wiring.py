@@ -239,9 +239,12 @@ async def open_runtime(
             engine.wake()
             delivery.wake()
 
+        def url() -> str:
+            return str(getattr(channels.get("api"), "url", settings.web.public_url))
+
         ticker = Ticker(
             database,
-            Work(people, engine.endings, settings.model, _allowance(settings).to_json()),
+            Work(people, engine.endings, settings.model, _allowance(settings).to_json(), url),
             ready=lambda: tools.settle(_TOOLS_SETTLE_SECONDS),
             began=began,
             publish=events.publish,
@@ -315,7 +318,7 @@ async def open_runtime(
             retention=retention,
             sessions=Sessions(database, clock, people, lambda: events.publish(Event("sessions"))),
             routes=lambda: [route for channel in channels.values() for route in channel.routes()],
-            url=lambda: str(getattr(channels.get("api"), "url", settings.web.public_url)),
+            url=url,
         )
         channels.update(load_channels(doors))
         every.append(retention)

@@ -38,6 +38,7 @@ MORE = "it says more than the decisions, in “{}”"
 NO_WHEN = "it does not say until when number {} is put off"
 
 _LONGEST = 20_000  # characters
+_LONGEST_SPAN = 100
 _SHOWN = 60
 _WRAPPED = 50  # columns; a mail program breaks no shorter line
 # Neither an amount nor a time of the day is one.
@@ -98,8 +99,7 @@ def read(text: str, numbers: Collection[int], words: Words = ENGLISH, names: Col
     if len(lowered) != len(body) or len(body) > _LONGEST or verbs.named.search(lowered) is None:
         return _without_numbers(text, words, names)
     try:
-        commands = tuple(_commands(body, lowered.translate(_DASHES), patterns, verbs))
-        _check(commands, numbers)
+        commands = _checked(_commands(body, lowered.translate(_DASHES), patterns, verbs), numbers)
     except _Unclear as unclear:
         return Listed(why=str(unclear))
     return Listed(commands)
@@ -232,21 +232,23 @@ def _reason(rest: str, patterns: Grammar, verbs: _Verbs) -> str:
 def _numbers(text: str) -> Iterator[int]:
     for first, last in _FIRST_AND_LAST.findall(text):
         low, high = int(first), int(last or first)
-        if low > high:
+        if not low <= high < low + _LONGEST_SPAN:
             raise _Unclear(MORE.format(_short(text)))
         yield from range(low, high + 1)
 
 
-def _check(commands: Sequence[Command], numbers: Collection[int]) -> None:
-    if not commands:
-        raise _Unclear(NO_NUMBER)
-    seen: set[int] = set()
+def _checked(commands: Iterator[Command], numbers: Collection[int]) -> tuple[Command, ...]:
+    """The commands, each about another number of the list; raises _Unclear."""
+    found: dict[int, Command] = {}
     for command in commands:
         if command.number not in numbers:
             raise _Unclear(NOT_LISTED.format(command.number))
-        if command.number in seen:
+        if command.number in found:
             raise _Unclear(TWICE.format(command.number))
-        seen.add(command.number)
+        found[command.number] = command
+    if not found:
+        raise _Unclear(NO_NUMBER)
+    return tuple(found.values())
 
 
 def _short(text: str) -> str:

@@ -394,6 +394,19 @@ def pending_in(
     return [tuple(row) for row in connection.execute(waiting.order_by(actions.c.id).limit(limit))]
 
 
+def waiting(
+    connection: sa.Connection, visible: sa.ColumnElement[bool]
+) -> list[tuple[str, tuple[str, ...], str]]:
+    """What waits in threads that `visible` admits, oldest first: action, approvers, the thread's owner."""
+    query = (
+        sa.select(actions.c.id, actions.c.approvers, threads.c.owner)
+        .join(threads, threads.c.id == actions.c.thread_id)
+        .where(ACTION_PENDING, visible)
+        .order_by(actions.c.id)
+    )
+    return [(row.id, tuple(row.approvers), row.owner) for row in connection.execute(query)]
+
+
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     """The answers to "may this run go on?"."""
     query = sa.select(actions).where(actions.c.run_id == run_id, actions.c.kind == ActionKind.LIMIT, _OF_RUN)

@@ -180,7 +180,8 @@ def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
             return
         thread = fired["thread_id"]
         where = f"; {api.command('show', short(thread))}" if thread else ""
-        print(f"{visible(fired['state']).capitalize()}{where}")
+        why = f": {shortened(fired['error'], _WIDE)}" if fired.get("error") else ""
+        print(f"{visible(fired['state']).capitalize()}{why}{where}")
 
 
 def _written(

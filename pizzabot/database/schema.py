@@ -329,12 +329,12 @@ outbox = sa.Table(
     sa.Column("channel", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("person", sa.Text),
-    sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action | status
+    sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action | status | digest
     _thread_key(nullable=False, index=True),
     sa.Column("message_seq", _Sequence),
     sa.Column("action_id", sa.Text),
     sa.Column("external_id", sa.Text),  # set: repaint this copy
-    sa.Column("state", sa.Text, nullable=False),  # pending | sending | unknown | sent | failed
+    sa.Column("state", sa.Text, nullable=False),  # pending | sending | unknown | sent | failed | put_off
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("first_tried_at", UtcTime),
     sa.Column("due_at", UtcTime, nullable=False),
@@ -342,9 +342,11 @@ outbox = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("sent_at", UtcTime),
     sa.Column("run_id", sa.Text),  # of a status
+    sa.Column("digest_id", sa.Text),
 )
 OUTBOX_OPEN = _is(outbox.c.state, "pending", "sending", "unknown")
 OUTBOX_FAILED = _is(outbox.c.state, "failed")
+OUTBOX_PUT_OFF = _is(outbox.c.state, "put_off")
 sa.Index(
     "outbox_due",
     outbox.c.due_at,
@@ -362,6 +364,7 @@ sa.Index(
     outbox.c.id,
     **_where(OUTBOX_FAILED),
 )
+sa.Index("outbox_put_off", outbox.c.due_at, **_where(OUTBOX_PUT_OFF))
 
 deliveries = sa.Table(
     "deliveries",
@@ -376,10 +379,33 @@ deliveries = sa.Table(
     sa.Column("delivered_at", UtcTime, nullable=False),
     sa.Column("run_id", sa.Text),  # of a status
     sa.Column("kind", sa.Text),  # reminder; NULL: whatever its other columns say
+    sa.Column("digest_id", sa.Text),
 )
+sa.Index("deliveries_of_digest", deliveries.c.digest_id, **_where(deliveries.c.digest_id.is_not(None)))
 STATUS_QUEUED, STATUS_SHOWN = outbox.c.run_id.is_not(None), deliveries.c.run_id.is_not(None)
 sa.Index("outbox_of_run", outbox.c.run_id, **_where(STATUS_QUEUED))
 sa.Index("deliveries_of_run", deliveries.c.run_id, **_where(STATUS_SHOWN))
+
+# What a person was told at regular times; its text is a message of a thread of its own.
+digests = sa.Table(
+    "digests",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, nullable=False),
+    _thread_key(nullable=False, index=True),
+    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),  # what it lists beside actions: digests.content
+    sa.Column("made_at", UtcTime, nullable=False),
+    sa.Index("digests_of_person", "person", "id"),
+)
+digest_items = sa.Table(
+    "digest_items",
+    metadata,
+    sa.Column("digest_id", sa.ForeignKey("digests.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("action_id", sa.ForeignKey("actions.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("bound_to", sa.Text, nullable=False),  # digest of the arguments as they were listed
+)
 
 activity = sa.Table(
     "activity",

@@ -22,6 +22,7 @@ from pizzabot.approvals import store as actions
 from pizzabot.channel import Channel
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_until_stored
+from pizzabot.digests import store as digests
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
@@ -193,6 +194,10 @@ class Delivery:
                 run = runs.get(connection, row.run_id)
                 if run is not None and run.state != shown:
                     store.repaint_status(connection, run.id, now)
+            if row.digest_id is not None:
+                digest = digests.get(connection, row.digest_id)
+                if digest is not None and digest.state != shown:
+                    store.repaint_digest(connection, digest.id, digest.state, now)
 
         await self._database.write(work)
 
@@ -215,7 +220,8 @@ class Delivery:
         message = threads.message(connection, row.message_seq) if row.message_seq is not None else None
         action = actions.get(connection, row.action_id) if row.action_id is not None else None
         run = runs.get(connection, row.run_id) if row.run_id is not None else None
-        if thread is None or (message is None and action is None and run is None):
+        digest = digests.get(connection, row.digest_id) if row.digest_id is not None else None
+        if thread is None or (message is None and action is None and run is None and digest is None):
             return None
         return OutboundItem(
             key=row.key,
@@ -228,6 +234,7 @@ class Delivery:
             queued_at=row.created_at,
             action=action,
             status=_status(connection, run) if run is not None else None,
+            digest=digest,
             person=row.person,
             external_id=row.external_id,
             card=_card(connection, row),
@@ -286,6 +293,8 @@ def _state_of(item: OutboundItem) -> str | None:
     """The state that a copy shows, of what can change later."""
     if item.status is not None:
         return item.status.state
+    if item.digest is not None:
+        return item.digest.state
     return item.action.shown if item.action else None
 
 

@@ -3,8 +3,10 @@
     pending --take--> sending --sent--> sent
                         |--retry--> pending (later)     |--fail--> failed
                         |--lost--> unknown --take--> looked up, then sent or pending
+    put_off --take, once it is due--> pending
 
-A row is written in the transaction of what it tells; `key` makes saying it twice impossible.
+A row is written in the transaction of what it tells; `key` makes saying it twice impossible. What is put off,
+until somebody's quiet hours end, holds up nothing else for them.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pizzabot.database.schema import (
     OUTBOX_FAILED,
     OUTBOX_OPEN,
+    OUTBOX_PUT_OFF,
     STATUS_QUEUED,
     STATUS_SHOWN,
     deliveries,
+    digest_items,
     outbox,
 )
 from pizzabot.ids import new_id
@@ -42,6 +46,7 @@ class OutboxRow:
     message_seq: int | None
     action_id: str | None
     run_id: str | None
+    digest_id: str | None
     external_id: str | None
     state: str
     tries: int
@@ -59,6 +64,7 @@ class Delivery:
     thread_id: str
     action_id: str | None
     run_id: str | None
+    digest_id: str | None
     person: str | None
     shown_state: str | None
     kind: str | None
@@ -74,7 +80,11 @@ _ENQUEUE = {
     dialect: _insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
     for dialect in _DIALECTS
 }
-_SHOWN = ("thread_id", "action_id", "run_id", "person", "shown_state", "delivered_at", "kind")
+_DIGESTS_REPAINTED = 10  # copies: older ones are not looked at any more, and their buttons tell who decided
+_SHOWN = (
+    *("thread_id", "action_id", "run_id", "digest_id", "person", "shown_state", "delivered_at"),
+    "kind",
+)
 
 
 def _remember(dialect: str) -> Any:
@@ -117,6 +127,12 @@ _TAKE = (
     )
 )
 _NEXT_DUE = sa.select(outbox.c.due_at).where(_NEXT).order_by(outbox.c.due_at).limit(1)
+_PUT_OFF_UNTIL = sa.select(outbox.c.due_at).where(OUTBOX_PUT_OFF).order_by(outbox.c.due_at).limit(1)
+_PUT_OFF_NO_MORE = (
+    sa.update(outbox)
+    .where(OUTBOX_PUT_OFF, outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type))
+    .values(state="pending")
+)
 
 
 def enqueue(
@@ -132,7 +148,9 @@ def enqueue(
     message_seq: int | None = None,
     action_id: str | None = None,
     run_id: str | None = None,
+    digest_id: str | None = None,
     external_id: str | None = None,
+    put_off_until: datetime | None = None,
 ) -> bool:
     """Queue an item once for ever per `key`; whether it is new."""
     row = {
@@ -146,10 +164,11 @@ def enqueue(
         "message_seq": message_seq,
         "action_id": action_id,
         "run_id": run_id,
+        "digest_id": digest_id,
         "external_id": external_id,
-        "state": "pending",
+        "state": "pending" if put_off_until is None else "put_off",
         "tries": 0,
-        "due_at": now,
+        "due_at": put_off_until or now,
         "created_at": now,
     }
     return connection.execute(_ENQUEUE[connection.dialect.name], row).first() is not None
@@ -166,6 +185,7 @@ def take(connection: sa.Connection, now: datetime, *, limit: int) -> list[Outbox
     The oldest open row of an address goes first, also while it waits for its next try or is being sent: that
     keeps the order in which things were said.
     """
+    connection.execute(_PUT_OFF_NO_MORE, {"now": now})
     taken = [_row(row) for row in connection.execute(_DUE, {"now": now, "count": limit})]
     if taken:
         connection.execute(_TAKE, {"rows": [row.id for row in taken], "now": now})
@@ -190,6 +210,7 @@ def sent(
         "thread_id": row.thread_id,
         "action_id": row.action_id,
         "run_id": row.run_id,
+        "digest_id": row.digest_id,
         "person": row.person,
         "shown_state": shown_state,
         "delivered_at": now,
@@ -230,7 +251,8 @@ def recover(connection: sa.Connection, now: datetime) -> int:
 
 def next_due(connection: sa.Connection) -> datetime | None:
     """When the next row is due whose address is not being served; None when nothing waits."""
-    return connection.execute(_NEXT_DUE).scalar()
+    due = (connection.execute(query).scalar() for query in (_NEXT_DUE, _PUT_OFF_UNTIL))
+    return min((moment for moment in due if moment is not None), default=None)
 
 
 def copies(connection: sa.Connection, action_id: str) -> list[Delivery]:
@@ -342,6 +364,22 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
             action_id=action_id,
             external_id=copy.external_id,
         )
+    return queued + _repaint_digests(connection, action_id, now)
+
+
+def _repaint_digests(connection: sa.Connection, action_id: str, now: datetime) -> int:
+    """Queue a repaint of the newest digests that list an action; one that waits already shows this, too."""
+    query = (
+        sa.select(deliveries)
+        .join(digest_items, digest_items.c.digest_id == deliveries.c.digest_id)
+        .where(digest_items.c.action_id == action_id)
+        .order_by(deliveries.c.delivered_at.desc())
+        .limit(_DIGESTS_REPAINTED)
+    )
+    queued = 0
+    for copy in map(_delivery, connection.execute(query).all()):
+        if not _is_to_be_repainted(connection, copy):
+            queued += _enqueue_digest_repaint(connection, copy, now)
     return queued
 
 
@@ -387,6 +425,52 @@ def oldest_open(connection: sa.Connection) -> dict[str, datetime]:
     oldest = sa.func.min(outbox.c.created_at)
     query = sa.select(outbox.c.channel, oldest).where(OUTBOX_OPEN).group_by(outbox.c.channel)
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _is_to_be_repainted(connection: sa.Connection, copy: Delivery) -> bool:
+    """Whether a repaint of the copy waits, which nobody takes before this transaction ends."""
+    query = sa.select(outbox.c.id).where(
+        OUTBOX_OPEN,
+        outbox.c.channel == copy.channel,
+        outbox.c.address == copy.address,
+        outbox.c.external_id == copy.external_id,
+        outbox.c.state == "pending",
+    )
+    return connection.execute(query.limit(1).with_for_update()).first() is not None
+
+
+def _enqueue_digest_repaint(connection: sa.Connection, copy: Delivery, now: datetime) -> bool:
+    """Queue a repaint of the copy of a digest."""
+    return enqueue(
+        connection,
+        now,
+        key=f"repaint/{new_id()}",
+        channel=copy.channel,
+        address=copy.address,
+        kind="digest",
+        thread_id=copy.thread_id,
+        person=copy.person,
+        digest_id=copy.digest_id,
+        external_id=copy.external_id,
+    )
+
+
+def repaint_digest(connection: sa.Connection, digest_id: str, state: str, now: datetime) -> None:
+    """Queue a repaint of every copy of a digest that shows another state than `state`."""
+    query = sa.select(deliveries).where(deliveries.c.digest_id == digest_id)
+    for copy in map(_delivery, connection.execute(query).all()):
+        if copy.shown_state != state and not _is_to_be_repainted(connection, copy):
+            _enqueue_digest_repaint(connection, copy, now)
+
+
+def digest_of_copy(connection: sa.Connection, channel: str, address: str, external_id: str) -> str | None:
+    """The digest that a copy shows; None when it shows none."""
+    query = sa.select(deliveries.c.digest_id).where(
+        deliveries.c.channel == channel,
+        deliveries.c.address == address,
+        deliveries.c.external_id == external_id,
+    )
+    return connection.execute(query).scalar()
 
 
 def summary(connection: sa.Connection) -> dict[str, Any]:

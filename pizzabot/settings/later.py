@@ -18,6 +18,3 @@ def _lines(settings: Settings, channels: Collection[str]) -> Iterator[str]:
             yield f"[{name}]: this version has no {name} channel yet; the table is checked and not used"
     if settings.email.enabled and settings.email.caps.per_unverified_address_day:
         yield "email.caps.per_unverified_address_day: not acted on yet; nobody unverified gets a mail"
-    for person in settings.people:
-        if person.digest is not None:
-            yield f"people.{person.name}.digest: this version sends no digests yet"

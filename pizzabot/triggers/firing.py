@@ -1,12 +1,13 @@
 """How does a firing become work, and what becomes of it? Each step is one transaction, and may be repeated.
 
 due -> an occurrence, once -> the owner's thread with a queued run -> follows that run to its end
+                           -> of a digest: made and sent at once, unless there is nothing to tell
 several failures in a row -> the trigger is paused, and its owner is asked
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,8 @@ import sqlalchemy as sa
 from pizzabot import audit
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.store import Question
+from pizzabot.clock import spoken_seconds
+from pizzabot.digests import making
 from pizzabot.engine.endings import Endings
 from pizzabot.errors import Invalid
 from pizzabot.ids import new_id
@@ -24,25 +27,26 @@ from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import TITLE_LENGTH, UNATTENDED
 from pizzabot.messages import FAILURES, ActionKind, ActionState, InboundMessage, Verdict
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People
+from pizzabot.people import People, Person, quiet_until
 from pizzabot.triggers import prompts, store
 from pizzabot.triggers.misfire import due
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
 FAILURES_BEFORE_PAUSE = 3
+NOTHING_TO_TELL = "nothing to tell"
 _FINAL = (OccurrenceState.SUCCEEDED, OccurrenceState.FAILED, OccurrenceState.SKIPPED, OccurrenceState.DEAD)
 _ERROR_SHOWN = 300  # characters
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a firing needs to know to begin a run."""
+    """What a firing needs to know to begin a run; `url` is that of the web view, which digests link to."""
 
     people: People
     endings: Endings
     model: str
     allowance: Mapping[str, Any]
+    url: Callable[[], str]
 
 
 def note_due(connection: sa.Connection, trigger_id: str, now: datetime) -> int:
@@ -107,6 +111,8 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
         gone = f"{trigger.owner}, to whom it belongs, is nobody of [[people]] any more"
         _pause(connection, trigger, gone, now)
         return _ended(connection, known, OccurrenceState.DEAD, gone, now)
+    if trigger.kind == "digest":
+        return _digest(connection, trigger, known, owner, now, work)
     late = spoken_seconds(known.late_seconds) if known.reason == "catch_up" else None
     said = prompts.lateness(late, known.missed)
     prompt = prompts.filled(trigger.prompt, known.fields) if trigger.kind == "webhook" else trigger.prompt
@@ -153,6 +159,32 @@ def _allowance(trigger: Trigger, work: Work) -> Mapping[str, Any]:
     """What its run may use: what any may, but for the trigger's own budget."""
     budget = {"usd": trigger.budget_usd} if trigger.budget_usd is not None else {}
     return dict(work.allowance) | budget
+
+
+def _digest(
+    connection: sa.Connection,
+    trigger: Trigger,
+    known: Occurrence,
+    person: Person,
+    now: datetime,
+    work: Work,
+) -> Occurrence | None:
+    """Tell a person what there is to tell. In their quiet hours it stays pending: it is made when they end.
+
+    Whoever asks for it now means now.
+    """
+    if known.reason != "manual":
+        if quiet_until(person, now) is not None:
+            return None
+        if store.is_followed(connection, known):
+            return _ended(connection, known, OccurrenceState.SKIPPED, "a newer one took its place", now)
+    channels, url = work.endings.channels, work.url()
+    digest = making.make(connection, person, work.people, channels, url.rstrip("/"), now)
+    store.ran(connection, trigger.id, now)
+    if digest is None:
+        return _ended(connection, known, OccurrenceState.SKIPPED, NOTHING_TO_TELL, now)
+    started = replace(known, started_at=now, thread_id=digest.thread_id)
+    return _ended(connection, started, OccurrenceState.SUCCEEDED, None, now)
 
 
 def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurrence]:
@@ -214,7 +246,15 @@ def withdraw_question(connection: sa.Connection, trigger: Trigger, now: datetime
 def _ended(
     connection: sa.Connection, known: Occurrence, state: OccurrenceState, error: str | None, now: datetime
 ) -> Occurrence | None:
-    moved = store.moved(connection, known, state=state, ended_at=now, error=error)
+    moved = store.moved(
+        connection,
+        known,
+        state=state,
+        started_at=known.started_at,
+        ended_at=now,
+        thread_id=known.thread_id,
+        error=error,
+    )
     if moved is not None:
         about = {"trigger": moved.trigger_id, "run": moved.run_id, "error": error}
         _audit(connection, now, f"occurrence.{state}", moved.id, about)
@@ -276,15 +316,6 @@ def _last_time(error: str | None) -> str:
     flat = " ".join(error.split())
     said = flat if len(flat) <= _ERROR_SHOWN else f"{flat[: _ERROR_SHOWN - 1]}…"
     return f"The last time: {said}{'' if said.endswith(('.', '…', '!', '?')) else '.'} "
-
-
-def spoken_seconds(seconds: int) -> str:
-    """A length of time in its largest unit, such as "3 hours"."""
-    for size, unit in _UNITS:
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "0 seconds"
 
 
 def _audit(

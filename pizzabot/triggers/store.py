@@ -219,6 +219,20 @@ def pending_of(connection: sa.Connection, trigger_id: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def is_followed(connection: sa.Connection, occurrence: Occurrence) -> bool:
+    """Whether a later firing of the same trigger is to be started as well."""
+    query = sa.select(occurrences.c.id).where(
+        OCCURRENCE_OPEN,
+        occurrences.c.trigger_id == occurrence.trigger_id,
+        occurrences.c.state == OccurrenceState.PENDING,
+        sa.or_(
+            occurrences.c.scheduled_at > occurrence.scheduled_at,
+            sa.and_(occurrences.c.scheduled_at == occurrence.scheduled_at, occurrences.c.id > occurrence.id),
+        ),
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def is_at_work(connection: sa.Connection, trigger_id: str) -> bool:
     """Whether the run of an earlier firing of a trigger has not ended."""
     query = (

@@ -93,7 +93,7 @@ class Ticker:
             pending = await self._database.read(lambda c: store.startable(c, _AT_ONCE))
             changed = [started for one in pending if (started := await self._begin(one, now)) is not None]
             for started in changed:
-                if started.state is OccurrenceState.RUNNING:
+                if started.state in (OccurrenceState.RUNNING, OccurrenceState.SUCCEEDED):
                     began = True
                     self._publish(Event("message", started.thread_id))
             more = len(pending) == _AT_ONCE and bool(changed)
