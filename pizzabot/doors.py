@@ -21,6 +21,7 @@ from pizzabot.approvals import decide as approvals
 from pizzabot.approvals.when import parse_when
 from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_now
+from pizzabot.digests import store as digests
 from pizzabot.engine import control, switches
 from pizzabot.engine.retention import KINDS
 from pizzabot.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
@@ -33,6 +34,7 @@ from pizzabot.messages import (
     Action,
     Attachment,
     Decision,
+    Digest,
     Event,
     InboundMessage,
     Staged,
@@ -217,6 +219,17 @@ class Doors:
     async def asked(self, action_id: str, person: Person) -> Action:
         """An action that the person may see; NotFound for everybody else."""
         return (await self._database.read(lambda c: approvals.seen_action(c, action_id, person)))[0]
+
+    async def digest(self, digest_id: str, person: Person) -> Digest:
+        """A digest that was made for the person, its items as they stand; NotFound for everybody else."""
+        found = await self._database.read(lambda c: digests.get(c, digest_id))
+        if found is None or found.person != person.name:
+            raise NotFound("There is no such digest.")
+        return found
+
+    async def digest_of_copy(self, channel: str, address: str, external_id: str) -> str | None:
+        """The digest that was delivered there under that name; None when it is something else."""
+        return await self._database.read(lambda c: outbox.digest_of_copy(c, channel, address, external_id))
 
     async def reopen(self, action_id: str, person: Person, via: str) -> Action:
         """Make an expired action pending again; its clock starts anew."""

@@ -374,7 +374,10 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Something that is said in a thread and shown to one person, at one address, once per `key`."""
+    """Something that is said in a thread and shown to one person, at one address, once per `key`.
+
+    `digest_id` names the digest that it is about: what is answered to it is answered to that.
+    """
 
     key: str
     thread_id: str
@@ -382,6 +385,7 @@ class Told:
     address: str
     person: str
     text: str
+    digest_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

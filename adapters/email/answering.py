@@ -114,6 +114,8 @@ class Answering:
             await self._unreadable(reply, action)
         elif reply.asked is not None and await self._handing.stops(reply, reply.asked):
             pass
+        elif reply.asked is not None and reply.asked.digest_id is not None:
+            await self._deciding.take_list(reply, reply.asked.digest_id, one_mail=len(found) == 1)
         elif action is None:
             await self._handing.say(reply)
         elif len(found) > 1:

@@ -2,16 +2,16 @@
 
 Reply + Action -> judged -> clear and offered -> stored, and what was understood is said
                          -> unclear           -> kept for the agent, and asked back, within bounds
+Reply + Digest -> meant -> each number decided, or nothing and asked back; else a message
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from pizzabot.approvals.replies import Judged, judge
-from pizzabot.approvals.verdicts import Words
+from pizzabot.approvals.replies import DISAGREE, Judged, judge
+from pizzabot.approvals.verdicts import EMPTY, Words
+from pizzabot.digests.deciding import carry_out, meant
 from pizzabot.doors import Doors
 from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision
@@ -50,7 +50,7 @@ class Deciding:
             action,
             self._words,
             in_quote=own.in_quote,
-            names=[name for name in (reply.person.name, _name(reply)) if name],
+            names=_names(reply),
         )
         if action.state is not ActionState.PENDING:
             if judged.verdict is None and (own.text.strip() or reply.letter.attachments):
@@ -71,6 +71,26 @@ class Deciding:
             await self._decide(reply, action, judged)
         else:
             await self.ask_back(reply, action, judged.why or words.NO_DECISION)
+
+    async def take_list(self, reply: Reply, digest_id: str, *, one_mail: bool) -> None:
+        """An answer to a digest: what it says to its numbers, all of it or nothing, else a message."""
+        assert reply.asked is not None
+        try:
+            digest = await self._doors.digest(digest_id, reply.person)
+        except NotFound:
+            await self._handing.say(reply)
+            return
+        own, thread_id = reply.letter.own, reply.asked.thread_id
+        said = meant(own.text, digest, self._words, _names(reply))
+        if not (said.commands or said.why) or (said.why == EMPTY and reply.letter.attachments):
+            await self._handing.say(reply)
+            return
+        why = said.why or ("" if own.agrees else DISAGREE) or ("" if one_mail else words.SEVERAL_QUESTIONS)
+        if why:
+            await self._handing.ask(reply, digest.id, words.list_question(why))
+            return
+        done = await carry_out(self._doors, digest, said.commands, reply.person, VIA, reply.key)
+        await self._handing.tell(reply, thread_id, words.list_done(done))
 
     async def _not_by_mail(self, reply: Reply, action: Action) -> None:
         """A verdict that the mail did not offer: the person may not decide, or did not see everything."""
@@ -128,18 +148,11 @@ class Deciding:
         """Nothing is decided: what was written is kept, and the person is asked, within bounds."""
         if reply.letter.own.text.strip() or reply.letter.attachments:
             await self._handing.say(reply, quietly=True)
-        key, now = f"questions/{action.id}", self._doors.clock.now()
-        asked = json.loads(await self._doors.note(VIA, key) or "[]")
-        if not _may_ask(asked, now, self._doors.settings.email.caps.questions_per_action):
-            self._handing.left_alone["was unclear again, and was asked about often enough"] += 1
-            return
-        await self._handing.tell(reply, action.thread_id, words.question(action, why))
-        await self._doors.keep(VIA, {key: json.dumps([*asked, now.isoformat()])})
+        await self._handing.ask(reply, action.id, words.question(action, why), apart=_QUESTIONS_APART)
 
 
-def _may_ask(asked: Sequence[str], now: datetime, most: int) -> bool:
-    """Whether another question is within bounds: so many per action, at most one an hour."""
-    return len(asked) < most and not (asked and now - datetime.fromisoformat(asked[-1]) < _QUESTIONS_APART)
+def _names(reply: Reply) -> list[str]:
+    return [name for name in (reply.person.name, _name(reply)) if name]
 
 
 def _name(reply: Reply) -> str:

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from pizzabot.digests.showing import summary
 from pizzabot.doors import Doors
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.messages import Action, ActionState, OutboundItem, Receipt, Verdict
@@ -85,12 +86,13 @@ class Delivering:
         """
         if item.kind == "reminder" and _is_said_otherwise(item):
             return Receipt(item.external_id or self._message_id(item))
-        if item.external_id is not None and not await self._is_news(item):
-            return Receipt(item.external_id)
+        is_list = item.kind == "digest"
+        if item.external_id is not None and (is_list or not await self._is_news(item)):
+            return Receipt(item.external_id)  # a mail stays as it was sent
         place = place_at(item.address)
         talk = await self._talks.get(place, item.thread_id)
         to, cc = self._recipients(item, talk, place)
-        self._check_caps(talk, place, reminds=item.kind == "reminder")
+        self._check_caps(talk, place, item)
         token, message_id = new_token(), self._message_id(item)
         heads = Heads(
             sender=Mailbox(self._own.address, self._doors.settings.email.name),
@@ -99,10 +101,10 @@ class Delivering:
             reply_to=self._own_with("r", token),
             message_id=message_id,
             subject=self._subject(item, talk),
-            references=talk.references,
+            references=() if is_list else talk.references,
             date=self._local(place.mailbox),
             loop_mark=self._instance,
-            automatic="auto-replied" if talk.references else "auto-generated",
+            automatic="auto-replied" if talk.references and not is_list else "auto-generated",
         )
         data, offered = await self._composed(item, heads, talk)
         asked = self._asked(item, place, offered)
@@ -115,7 +117,11 @@ class Delivering:
             )
         await self._doors.keep(VIA, kept)
         await self._send(asked, message_id, self._own_with("b", bounce), [*to, *cc], data)
-        await self._talks.change(place, item.thread_id, lambda talk: talk.said(message_id))
+        await self._talks.change(
+            place,
+            item.thread_id,
+            lambda talk: talk.begun(message_id, heads.subject) if is_list else talk.said(message_id),
+        )
         return Receipt(item.external_id or message_id)
 
     async def _send(
@@ -165,11 +171,12 @@ class Delivering:
             return person is None or action.edited_by != person.name
         return action.decided_via != VIA or person is None or action.decided_by != person.name
 
-    def _check_caps(self, talk: Talk, place: Place, *, reminds: bool) -> None:
+    def _check_caps(self, talk: Talk, place: Place, item: OutboundItem) -> None:
         caps = self._doors.settings.email.caps
         # What nobody reads must not use up what an answer needs later.
-        most = caps.automatic_per_thread // 2 if reminds else caps.automatic_per_thread
-        if talk.unanswered >= most:
+        most = caps.automatic_per_thread // 2 if item.kind == "reminder" else caps.automatic_per_thread
+        # A digest comes when the person said, and asks for no answer.
+        if talk.unanswered >= most and item.kind != "digest":
             raise DeliveryFailed(
                 f"{talk.unanswered} mails went out in this conversation without an answer "
                 "(email.caps.automatic_per_thread); it is in the inbox",
@@ -218,18 +225,22 @@ class Delivering:
     def _subject(self, item: OutboundItem, talk: Talk) -> str:
         if item.action is not None and item.action.state is ActionState.PENDING:
             return request_subject(item.action, item.thread_title)
+        if item.kind == "digest" and item.digest is not None:
+            return f"Digest: {summary(item.digest)}"
         return reply_subject(talk.subject) if talk.subject else item.thread_title
 
     def _asked(self, item: OutboundItem, place: Place, offered: tuple[Verdict, ...]) -> Asked:
         action = item.action if item.action is not None and item.action.state is ActionState.PENDING else None
+        listed = item.digest if offered or item.kind != "digest" else None
         return Asked(
             thread_id=item.thread_id,
             mailbox=place.mailbox,
-            person=self._person(place) if action is not None else None,
+            person=self._person(place) if action is not None or listed is not None else None,
             action_id=action.id if action is not None else None,
             digest=action.digest if action is not None else None,
             offered=offered,
             root=place.root,
+            digest_id=listed.id if listed is not None else None,
         )
 
     def _person(self, place: Place) -> str | None:
@@ -248,6 +259,10 @@ class Delivering:
             case "action" | "reminder":
                 assert item.action is not None
                 return await self._about(item, item.action, heads)
+            case "digest":
+                assert item.digest is not None
+                listed = compose.digest(heads, item.digest, url=self._doors.url().rstrip("/"))
+                return listed.data, listed.offered
         headline, rest = words.headline_and_rest(item.text)
         return compose.notice(heads, headline, rest, page=page), ()
 

@@ -5,9 +5,11 @@ Reply -> who is on the conversation is remembered -> message accepted -> what ha
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from pizzabot.doors import Doors
 from pizzabot.errors import Refused, Unavailable
@@ -167,9 +169,24 @@ class Handing:
             await self.tell(reply, asked.thread_id, words.refused(str(error)))
         return True
 
+    async def ask(self, reply: Reply, about: str, text: str, *, apart: timedelta = timedelta(0)) -> None:
+        """Ask back about something, at most so often and so far `apart`."""
+        assert reply.asked is not None
+        key, now = f"questions/{about}", self._doors.clock.now()
+        asked = json.loads(await self._doors.note(VIA, key) or "[]")
+        most = self._doors.settings.email.caps.questions_per_action
+        if len(asked) >= most or (asked and now - datetime.fromisoformat(asked[-1]) < apart):
+            self.left_alone["was unclear again, and was asked about often enough"] += 1
+            return
+        await self.tell(reply, reply.asked.thread_id, text)
+        await self._doors.keep(VIA, {key: json.dumps([*asked, now.isoformat()])})
+
     async def tell(self, reply: Reply, thread_id: str, text: str) -> None:
         """Answer this mail, once."""
-        told = Told(f"told/{reply.key}", thread_id, VIA, reply.place.address, reply.person.name, text)
+        digest_id = reply.asked.digest_id if reply.asked is not None else None
+        told = Told(
+            f"told/{reply.key}", thread_id, VIA, reply.place.address, reply.person.name, text, digest_id
+        )
         await self._doors.tell(told)
 
 

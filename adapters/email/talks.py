@@ -54,6 +54,10 @@ class Talk:
             references=_joined(known, message_id),
         )
 
+    def begun(self, message_id: str, subject: str) -> Talk:
+        """After a mail of ours that begins the conversation anew, and waits for no answer."""
+        return replace(self, subject=subject, references=(message_id,))
+
     def said(self, message_id: str) -> Talk:
         """After a mail of ours."""
         return replace(self, references=_joined(self.references, message_id), unanswered=self.unanswered + 1)
@@ -71,7 +75,7 @@ class Asked:
     """What a mail of ours was about. Only `person` may answer it; None is everybody in the conversation.
 
     `digest` names the arguments that were shown, `offered` what may be decided by answering: nothing when
-    they were too long to be shown.
+    they were too long to be shown. A mail with a list has `digest_id` in place of an action.
     """
 
     thread_id: str
@@ -81,6 +85,7 @@ class Asked:
     digest: str | None = None
     offered: tuple[str, ...] = ()
     root: str | None = None
+    digest_id: str | None = None
 
 
 class Talks:

@@ -69,6 +69,20 @@ def question(action: Action, why: str) -> str:
     )
 
 
+def list_done(lines: str) -> str:
+    """What was understood of an answer to a digest, a line for each number."""
+    return f"What you decided\n\n{lines}"
+
+
+def list_question(why: str) -> str:
+    """One question back about an answer to a digest; nothing of it was done."""
+    return (
+        f"Which numbers do you decide, and how?\n\nI could not tell: {why}.\n\nNothing was decided. Answer "
+        "again with each decision by its numbers and nothing else, as in “approve 1, 3; reject 2: your "
+        "reason”. Anything that is no decision goes to the agent."
+    )
+
+
 def too_late(action: Action) -> str:
     """A word on something that is settled."""
     if action.state is ActionState.PENDING:

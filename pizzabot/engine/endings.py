@@ -247,6 +247,7 @@ class Endings:
             thread_id=told.thread_id,
             person=told.person,
             message_seq=seq,
+            digest_id=told.digest_id,
         )
 
     def told_elsewhere(

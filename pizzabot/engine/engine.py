@@ -29,6 +29,7 @@ from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock, spoken
 from pizzabot.database.connection import Database, DatabaseClosed, write_until_stored
+from pizzabot.digests import store as digests
 from pizzabot.engine import conversation, titles
 from pizzabot.engine.endings import Endings
 from pizzabot.engine.workflows import Workflows
@@ -329,12 +330,16 @@ class Engine:
     async def _input(self, run: Run) -> dict[str, Any]:
         def read(connection: sa.Connection) -> tuple[conversation.Asked, Sequence[effects.Made]]:
             thread = threads.get(connection, run.thread_id)
-            asked = conversation.Asked(
+            earlier, messages = (
+                runs.before(connection, run),
                 threads.messages_of_run(connection, run.id, run.thread_id),
+            )
+            asked = conversation.Asked(
+                messages,
                 threads.attachments_of(connection, run.thread_id),
                 thread.owner if thread else run.person,
+                _told(connection, run.thread_id, messages[0].seq, earlier) if messages else None,
             )
-            earlier = runs.before(connection, run)
             broken_off = earlier is not None and earlier.state in (RunState.STOPPED, RunState.FAILED)
             return asked, effects.of_run(connection, earlier.id) if earlier and broken_off else ()
 
@@ -393,6 +398,15 @@ class Engine:
         task = asyncio.create_task(titles.give(*rooms, run, question, answer, self._publish))
         self._titles.add(task)
         task.add_done_callback(self._titles.discard)
+
+
+def _told(connection: sa.Connection, thread_id: str, seq: int, earlier: Run | None) -> str | None:
+    """The digest before a message that no run before this one was told of."""
+    made = digests.newest_in(connection, thread_id, seq)
+    if made is None or (earlier is not None and earlier.created_at > made.made_at):
+        return None
+    message = threads.message(connection, made.message_seq)
+    return message.text if message is not None else None
 
 
 async def _progress(graph: Graph, config: RunnableConfig, run_id: str) -> Mapping[str, Any] | None:

@@ -194,7 +194,7 @@ class Delivery:
                 run = runs.get(connection, row.run_id)
                 if run is not None and run.state != shown:
                     store.repaint_status(connection, run.id, now)
-            if row.digest_id is not None:
+            if row.digest_id is not None and row.kind == "digest":
                 digest = digests.get(connection, row.digest_id)
                 if digest is not None and digest.state != shown:
                     store.repaint_digest(connection, digest.id, digest.state, now)
@@ -293,7 +293,7 @@ def _state_of(item: OutboundItem) -> str | None:
     """The state that a copy shows, of what can change later."""
     if item.status is not None:
         return item.status.state
-    if item.digest is not None:
+    if item.digest is not None and item.kind == "digest":
         return item.digest.state
     return item.action.shown if item.action else None
 

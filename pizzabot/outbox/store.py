@@ -210,7 +210,7 @@ def sent(
         "thread_id": row.thread_id,
         "action_id": row.action_id,
         "run_id": row.run_id,
-        "digest_id": row.digest_id,
+        "digest_id": row.digest_id if row.kind == "digest" else None,
         "person": row.person,
         "shown_state": shown_state,
         "delivered_at": now,

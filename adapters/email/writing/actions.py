@@ -95,20 +95,20 @@ def facts(action: Action, title: str) -> list[tuple[str, str]]:
 
 def proposed(action: Action) -> list[Argument]:
     """All arguments as they were proposed; none for a limit, whose question says it."""
-    return [_argument(arg) for arg in _given(action, action.args)]
+    return [argument(arg) for arg in _given(action, action.args)]
 
 
 def as_it_ran(action: Action) -> list[Argument]:
     """The arguments, and where an edit changed one what it was before."""
     before = {arg.name: arg for arg in _given(action, action.args)}
     if action.final_args is None or action.state is not ActionState.EDITED:
-        return list(map(_argument, before.values()))
+        return list(map(argument, before.values()))
     after = {arg.name: arg for arg in _given(action, action.final_args)}
     found = []
     for name in dict.fromkeys((*before, *after)):
         was = before[name].text if name in before else "not given"
         now = after.get(name, Shown(name, "left out"))
-        found.append(_argument(now, was if now.text != was else None))
+        found.append(argument(now, was if now.text != was else None))
     return found
 
 
@@ -145,7 +145,8 @@ def _given(action: Action, args: Args) -> list[Shown]:
     return [shown(field) for field in fields(action.args_schema, args) if field.given]
 
 
-def _argument(arg: Shown, was: str | None = None) -> Argument:
+def argument(arg: Shown, was: str | None = None) -> Argument:
+    """An argument as it stands in a mail."""
     return Argument(
         harmless(exact(arg.name)), harmless(arg.text), arg.is_long, harmless(was) if was is not None else None
     )

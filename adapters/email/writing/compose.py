@@ -1,18 +1,19 @@
 """What do our mails say? Pure: values in, the bytes of a mail out.
 
-Four mails: an answer of the agent, a notice, a request for a decision, and the confirmation of one. Each says
-the same as text and as HTML. Everything from outside is text: unseen characters are written out, and our
-marker lines cannot be imitated.
+Five mails: an answer of the agent, a notice, a request for a decision, the confirmation of one, a digest.
+Each says the same as text and as HTML. Everything from outside is text: unseen characters are written out,
+and our marker lines cannot be imitated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Verdict
+from pizzabot.digests import showing
+from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Digest, Verdict
 from pizzabot.rendering import render_text
 from pizzabot.text import storable
 
@@ -35,9 +36,19 @@ _TONES: Mapping[ActionState, str] = {
 }
 
 
+# How a reply to a list says each verdict. Behind words of ours: quoted back by mistake, they decide nothing.
+_EXAMPLES: Mapping[Verdict, str] = {
+    Verdict.APPROVE: "approve {}",
+    Verdict.REJECT: "reject {}: your reason",
+    Verdict.RETRY: "retry {}",
+    Verdict.DONE: "done {}",
+    Verdict.FAILED: "failed {}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A mail that asks for a decision. Only what is `offered` may be answered to it by mail: nothing when the
+    """A mail that asks for decisions. Only what is `offered` may be answered to it by mail: nothing when the
     arguments are too long to be shown, or when the reader may not decide.
     """
 
@@ -140,6 +151,61 @@ def confirmation(heads: Heads, action: Action, *, title: str, page: str | None =
     if not said.fits:
         said = _said("confirmation", heads, page, **told, arguments=[], too_long=actions.length(action))
     return assembled(heads, said.text, said.html)
+
+
+def digest(heads: Heads, listed: Digest, *, url: str) -> Request:
+    """What a person is told at regular times; `url` is that of the web view.
+
+    `offered` is what may be said of any of its numbers: nothing when the mail could not show its arguments.
+    """
+    items = list(_items(listed, url))
+    offered = tuple(dict.fromkeys(verdict for item in items for verdict in item["offered"]))
+    told = {**showing.data(listed, url), "phrase": _by_number(items), "can_decide": bool(offered)}
+    said = _said("digest", heads, url, **_harmless(told), items=items)
+    if said.fits:
+        return Request(assembled(heads, said.text, said.html), offered)
+    bare = [item | {"arguments": None, "offered": ()} for item in items]
+    said = _said("digest", heads, url, **_harmless(told | {"phrase": "", "can_decide": False}), items=bare)
+    return Request(assembled(heads, said.text, said.html), ())
+
+
+def _items(listed: Digest, url: str) -> Iterator[dict[str, Any]]:
+    for item, shown in zip(listed.items, showing.lines(listed), strict=True):
+        arguments = shown.arguments
+        yield {
+            "number": shown.number,
+            "title": line(shown.title),
+            "facts": line(", ".join(shown.facts)),
+            "thread": line(showing.one_line(item.thread_title, 120)),
+            "arguments": [actions.argument(arg) for arg in arguments] if arguments is not None else None,
+            "offered": shown.offered,
+            "outcome": "" if shown.is_open else harmless(actions.outcome(shown.action)),
+            "tone": _TONES.get(shown.action.state, "wait"),
+            "page": f"{url}/actions/{shown.action.id}",
+        }
+
+
+def _by_number(items: Sequence[Mapping[str, Any]]) -> str:
+    """An example that fits the list, such as "approve 1; reject 2: your reason"."""
+    parts: list[str] = []
+    taken: set[int] = set()
+    for verdict, form in _EXAMPLES.items():
+        number = next(
+            (i["number"] for i in items if verdict in i["offered"] and i["number"] not in taken), None
+        )
+        if number is not None:
+            taken.add(number)
+            parts.append(form.format(number))
+    return "; ".join(parts)
+
+
+def _harmless(told: Any) -> Any:
+    """The same with every text of others made harmless."""
+    if isinstance(told, str):
+        return harmless(told)
+    if isinstance(told, Mapping):
+        return {name: _harmless(value) for name, value in told.items()}
+    return [_harmless(value) for value in told] if isinstance(told, list) else told
 
 
 def _answer(heads: Heads, markdown: str, page: str | None, note: str) -> _Said:

@@ -42,11 +42,13 @@ emails = ["{BOB}"]
 name = "Cay"
 role = "member"
 emails = ["{CAY}"]
+digest = "0 0 1 1 *"
 
 [[people]]
 name = "Dan"
 role = "member"
 emails = ["dan@example.com"]
+digest = "0 0 1 1 *"
 """
 
 RULES = """

@@ -1,0 +1,139 @@
+"""What becomes of a reply to a digest? Read, judged as a whole, then decided number by number.
+
+    words -> commands? -> each number listed and offered? -> decided one after the other -> what was done
+          -> unclear, or one is not offered: nothing is done, and it is said why
+
+Whoever decided meanwhile was first: that number says so, the others count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pizzabot.approvals import numbered
+from pizzabot.approvals.numbered import Command
+from pizzabot.approvals.verdicts import ENGLISH, Words
+from pizzabot.digests.showing import offered, one_line
+from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
+from pizzabot.messages import Action, ActionState, Decision, Digest, Verdict
+from pizzabot.people import Person
+
+NOT_SHOWN = "number {} was not shown with all that would run; its page shows it"
+NOT_OFFERED = "{} is not possible for number {}"
+CHANGED = "number {} changed since it was listed; its page shows it as it is"
+_TITLE = 120
+_DONE: Mapping[Verdict, str] = {
+    Verdict.APPROVE: "approved",
+    Verdict.REJECT: "rejected",
+    Verdict.RETRY: "to be tried again",
+    Verdict.DONE: "noted as done",
+    Verdict.FAILED: "noted as failed",
+}
+
+
+class Deciding(Protocol):
+    """What deciding needs of the doors."""
+
+    async def decide(self, decision: Decision) -> Action: ...
+
+    async def note(self, channel: str, key: str) -> str | None: ...
+
+    async def keep(self, channel: str, values: Mapping[str, str]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a reply means. With `commands` it decides; with `why` it is unclear; else it is a message."""
+
+    commands: tuple[Command, ...] = ()
+    why: str = ""
+
+
+def meant(text: str, digest: Digest, words: Words = ENGLISH, names: Collection[str] = ()) -> Meant:
+    """What a reply to `digest` means; `names` are those of its author.
+
+    What was decided since counts as offered: whoever says it again is told who was first.
+    """
+    items = {item.number: item for item in digest.items}
+    said = numbered.read(text, items, words, names)
+    for command in said.commands:
+        item = items[command.number]
+        if command.verdict is None or item.action.state is not ActionState.PENDING:
+            continue
+        if item.action.digest != item.bound_to:
+            return Meant(why=CHANGED.format(command.number))
+        if command.verdict not in item.action.allowed_decisions:
+            return Meant(why=NOT_OFFERED.format(command.verdict, command.number))
+        if command.verdict not in offered(item):
+            return Meant(why=NOT_SHOWN.format(command.number))
+    return Meant(said.commands, said.why)
+
+
+async def carry_out(
+    doors: Deciding, digest: Digest, commands: Sequence[Command], person: Person, via: str, key: str
+) -> str:
+    """Do what a reply says, each number by itself; what was understood and done, a line for each.
+
+    `key` names the reply: the same one again, after a crash, does nothing twice and says the same.
+
+    Raises Unavailable when something could not be stored: it must be brought again.
+    """
+    items = {item.number: item for item in digest.items}
+    lines = []
+    for command in sorted(commands, key=lambda command: command.number):
+        item = items[command.number]
+        done = await _done(doors, command, item.action, item.bound_to, person, via, key)
+        lines.append(f"{command.number}. {one_line(item.action.title, _TITLE)}: {done}")
+    return "\n".join(lines)
+
+
+async def _done(
+    doors: Deciding, command: Command, action: Action, bound_to: str, person: Person, via: str, key: str
+) -> str:
+    if command.verdict is None:
+        return "cannot be put off yet, so it keeps waiting."
+    mark = f"deciding/{action.id}"
+    if action.state is not ActionState.PENDING:
+        return await _settled(doors, command.verdict, action, person, via, key)
+    await doors.keep(via, {mark: key})
+    try:
+        decided = await doors.decide(
+            Decision(
+                action_id=action.id,
+                person=person.name,
+                via=via,
+                verdict=command.verdict,
+                reason=command.reason or None,
+                digest=bound_to,
+            )
+        )
+    except Unavailable:
+        raise
+    except Conflict as error:
+        now = error.details.get("action", action)
+        return await _settled(doors, command.verdict, now, person, via, key)
+    except NotFound:
+        return "is not there any more. Nothing was changed."
+    except Refused as error:
+        return f"was not changed. {error}"
+    return _words(command.verdict, decided)
+
+
+async def _settled(
+    doors: Deciding, verdict: Verdict, action: Action, person: Person, via: str, key: str
+) -> str:
+    """What is said of something that is decided: by this very reply, when a crash came between, or before."""
+    by_this = (action.decided_by, action.decided_via, action.decision) == (person.name, via, verdict)
+    if by_this and await doors.note(via, f"deciding/{action.id}") == key:
+        return _words(verdict, action)
+    if action.state is ActionState.PENDING:
+        return "changed since it was listed, and was not decided. Look at it again."
+    by = f" by {action.decided_by} ({action.decided_via})" if action.decided_by is not None else ""
+    return f"was {action.state}{by} before. Your word changed nothing."
+
+
+def _words(verdict: Verdict, action: Action) -> str:
+    reason = f" Reason: {action.reason}" if action.reason else ""
+    return f"{_DONE[verdict]}.{reason}"
