@@ -38,10 +38,10 @@ from .text import escaped
 _SHOWN_CHARACTERS = 4_000
 _SHOWN_LINES = 200
 _SHOWN_ARGUMENTS = 30
-_CARD_WEIGHT = 12_500  # of JSON, of which a message takes little more
+WEIGHT = 12_500  # of JSON, of which a message takes little more
 _DECIDE = "pizza_decide_"
 REVIEW, GO_TO_CARD = "pizza_review", "pizza_review.card"
-_STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
+STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.APPROVE: "primary",
     Verdict.REJECT: "danger",
 }
@@ -97,7 +97,7 @@ def card(action: Action, *, title: str, page: str, link: str | None = None) -> t
     if action.state is ActionState.PENDING:
         text = f"Decision needed: {visible(action.title)} ({title})"
     blocks = _card(action, title, page, fits=is_shown(_given(action)))
-    if size_of(blocks) > _CARD_WEIGHT:
+    if size_of(blocks) > WEIGHT:
         blocks = _card(action, title, page, fits=False)
     if link is not None:
         blocks.append(context(mrkdwn(f"<{link}|The conversation>")))
@@ -217,7 +217,7 @@ def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
             continue
         if verdict is Verdict.EDIT and not editable:
             continue
-        style = _STYLES.get(verdict)
+        style = STYLES.get(verdict)
         elements.append(
             button(words.LABELS[verdict], action_id_of(verdict, action.id), value=value, style=style)
         )

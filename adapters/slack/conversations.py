@@ -79,6 +79,8 @@ class Conversations:
             return
         if here is not None and not heard.files and await self._decides(here, person, heard, identity):
             return
+        if here is None and not heard.files and await self._decides_listed(person, heard, identity):
+            return
         message = InboundMessage(
             channel=VIA,
             person=person.name,
@@ -158,6 +160,20 @@ class Conversations:
         key, text = heard.key(identity.team_id), await self._text(heard.text, identity)
         said = await self._spoken.decides(thread_id, person, key, text)
         if said:
+            self._note(heard.place.address, heard.user, said)
+        return said is not None
+
+    async def _decides_listed(self, person: Person, heard: Said, identity: Identity) -> bool:
+        """Whether it is written below a digest and decides, or is asked back; then it is no message."""
+        if heard.thread_ts is None or not heard.is_direct:
+            return False
+        told = Copy(heard.channel, heard.thread_ts).external_id
+        listed = await self._workspace.doors.digest_of_copy(VIA, heard.user, told)
+        if listed is None:
+            return False
+        key, text = heard.key(identity.team_id), await self._text(heard.text, identity)
+        said = await self._spoken.decides_listed(listed, person, key, text)
+        if said is not None:
             self._note(heard.place.address, heard.user, said)
         return said is not None
 

@@ -25,6 +25,7 @@ from .blocks import actions, button, plain_text, section
 from .cards import card, reminder
 from .clicks import RETRY, page_of
 from .client import Denied, Limited, NotLetIn
+from .digests import digest
 from .pacing import Pace
 from .places import Copy, Place, answered_key, copy_named, place_at
 from .progress import UPDATES, Progress
@@ -123,6 +124,8 @@ class Delivering:
                     (Part(*reminder(item.action, now, title=item.thread_title, page=page, link=link)),)
                 )
             return Answer((Part(*card(item.action, title=item.thread_title, page=page, link=link)),))
+        if item.kind == "digest" and item.digest is not None:
+            return Answer((Part(*digest(item.digest, self._workspace.doors.url().rstrip("/"))),))
         if item.status is not None:
             now, live = self._workspace.doors.clock.now(), self._progress.steps(item.thread_id)
             return Answer((Part(*status(item.status, item.thread_id, now, live=live)),))

@@ -1,7 +1,8 @@
 """When does a message in a thread decide, without a button? When it is a clear word and one thing waits.
 
 Stricter than an answer by mail, because people chat in threads: the word itself must name the decision,
-"approve" or "reject: too dear"; a "yes" decides nothing. What else is written meanwhile is kept.
+"approve" or "reject: too dear"; a "yes" decides nothing. What else is written meanwhile is kept. Below a
+digest the numbers of its list decide, "approve 1, 3".
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from datetime import timedelta
 
 from pizzabot.approvals import verdicts
 from pizzabot.approvals.verdicts import Words
+from pizzabot.digests.deciding import carry_out, meant
 from pizzabot.errors import NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
 
 from .cards import shows_all
+from .digests import shown
 from .workspace import VIA, Workspace
 
 _REMEMBERED = timedelta(days=30)
@@ -72,6 +75,28 @@ class Spoken:
         except Refused as error:
             return str(error)
         return ""
+
+    async def decides_listed(self, digest_id: str, person: Person, key: str, text: str) -> str | None:
+        """Decide what a digest lists, by its numbers: all of what the text says, or nothing.
+
+        Returns what is to be said to the person; None when the text is any other message.
+
+        Raises Unavailable when something could not be stored.
+        """
+        doors = self._workspace.doors
+        try:
+            listed = shown(await doors.digest(digest_id, person))
+        except NotFound:
+            return None
+        said = meant(text, listed, self._words, (person.name,))
+        if said.why in ("", verdicts.EMPTY, verdicts.TOO_SHORT) and not said.commands:
+            return None
+        if said.why:
+            return (
+                f"Nothing was decided: {said.why}. Write each decision by its numbers and nothing else, as "
+                "in “approve 1, 3; reject 2: your reason”."
+            )
+        return await carry_out(doors, listed, said.commands, person, VIA, key)
 
     async def forget(self) -> None:
         """Slack delivers nothing again after so long."""

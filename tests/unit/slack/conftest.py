@@ -33,6 +33,7 @@ slack = "{BOB}"
 name = "Cay"
 role = "member"
 slack = "{CAY}"
+digest = "0 0 1 1 *"
 
 [[people]]
 name = "Robot"

@@ -1,0 +1,101 @@
+"""A digest in Slack: its buttons and its numbers decide, and it follows what was decided elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+
+from tests.fakes.runtime import ledger_calls
+from tests.fakes.slack import Message
+from tests.unit.slack.conftest import ADA, CAY, Office, expense
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+_names = itertools.count(1)
+
+
+async def digest(office: Office, count: int) -> tuple[Message, list[str]]:
+    """A digest of Cay's with so many expenses, and their notes in its order."""
+    cay = await office.served.as_person("Cay")
+    for action in (await cay.get("/api/actions?state=pending&limit=100")).json()["actions"]:
+        await cay.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
+    notes = [f"in a list {next(_names)}." for _ in range(count)]
+    for note in notes:
+        ts = await office.asks(CAY, expense(note))
+        await office.card(ts, user=CAY)
+    before = len(digests(office))
+    ran = (await cay.post("/api/triggers/digest:Cay/run")).json()
+    assert ran["state"] == "succeeded"
+    await office.slack.until(lambda: len(digests(office)) > before, 20, "a digest")
+    async with asyncio.timeout(20):  # a copy that can be answered is one that was noted
+        while (await office.served.http.get("/api/status")).json()["outbox"]["pending"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return digests(office)[-1], notes
+
+
+def digests(office: Office) -> list[Message]:
+    place = office.slack.dm(CAY)
+    return [m for m in office.slack.messages(place) if "to decide" in office.slack.words(m)[:40]]
+
+
+async def state(office: Office, note: str) -> dict[str, Any]:
+    thread = await office.thread(note)
+    (action,) = thread["actions"]
+    return dict(action)
+
+
+async def decided(office: Office, note: str) -> list[dict[str, Any]]:
+    return [c["args"] for c in ledger_calls(office.served.home) if c["args"].get("note") == note]
+
+
+async def test_it_lists_what_waits_with_buttons_and_a_click_decides_and_repaints(office: Office) -> None:
+    listed, notes = await digest(office, 2)
+    words = office.slack.words(listed)
+    assert all(part in words for part in (*notes, "1. ", "2. ", "submit_expense of ledger", "12.5"))
+    assert office.slack.buttons(listed) == ["Approve", "Reject", "Review"] * 2
+    first = await state(office, notes[0])
+    await office.slack.click(CAY, listed, "Approve", value=f"{first['id']} {first['digest']}")
+    await office.becomes(listed, "Approved by Cay in Slack")
+    assert office.slack.buttons(listed) == ["Approve", "Reject", "Review"]
+    assert [(await state(office, note))["state"] for note in notes] == ["approved", "pending"]
+
+
+async def test_what_is_decided_elsewhere_is_seen_in_the_digest(office: Office) -> None:
+    listed, (note,) = await digest(office, 1)
+    action = await state(office, note)
+    await office.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
+    await office.becomes(listed, "Rejected by Ada in the API")
+    assert office.slack.buttons(listed) == []
+
+
+async def test_numbers_written_below_it_decide_all_or_nothing(office: Office) -> None:
+    listed, notes = await digest(office, 2)
+    await office.asks(CAY, "approve 1; reject 2?", thread_ts=listed.ts)
+    await office.whispered(CAY, "Nothing was decided: it says more than the decisions")
+    assert [(await state(office, note))["state"] for note in notes] == ["pending", "pending"]
+    await office.asks(CAY, "approve 1; reject 2: too dear", thread_ts=listed.ts)
+    await office.whispered(CAY, "rejected. Reason: too dear")
+    await office.becomes(listed, "Approved by Cay in Slack")
+    await office.becomes(listed, "Rejected by Cay in Slack")
+    assert sorted([(await state(office, note))["state"] for note in notes]) == ["approved", "rejected"]
+
+
+async def test_anything_else_below_it_goes_to_the_agent(office: Office) -> None:
+    listed, _ = await digest(office, 1)
+    await office.asks(CAY, "Why is the first one so dear? [[say because of the paper]]", thread_ts=listed.ts)
+    place = office.slack.dm(CAY)
+    await office.slack.until(
+        lambda: any("because of the paper" in office.slack.words(m) for m in office.slack.messages(place)),
+        20,
+        "an answer",
+    )
+    thread = await office.thread("because of the paper")
+    assert thread["title"] == "Digest"
+
+
+async def test_a_digest_of_somebody_else_decides_nothing(office: Office) -> None:
+    listed, (note,) = await digest(office, 1)
+    await office.slack.click(ADA, listed, "Reject")
+    assert (await state(office, note))["state"] == "pending"
