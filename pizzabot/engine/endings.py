@@ -25,7 +25,7 @@ from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, ActionState, OutboundKind, RunState, Told, Working
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People, Person
+from pizzabot.people import People, Person, quiet_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Endings:
         )
         if thread.owner == person:
             threads.mark(connection, thread_id, unread=thread.unread, archived=None)
-        self._tell(connection, thread, seq, "notice", now)
+        self._tell(connection, thread, run, seq, "notice", now)
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -150,7 +150,7 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
-        self._tell(connection, thread, seq, kind, now)
+        self._tell(connection, thread, run, seq, kind, now)
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -170,10 +170,12 @@ class Endings:
         self,
         connection: sa.Connection,
         thread: threads.Thread,
+        run: Run,
         seq: int,
         kind: OutboundKind,
         now: datetime,
     ) -> None:
+        """Queue a message for everybody who is told, for some when their quiet hours end."""
         for place in self._told_in(thread):
             outbox.enqueue(
                 connection,
@@ -185,7 +187,27 @@ class Endings:
                 thread_id=thread.id,
                 person=place.person,
                 message_seq=seq,
+                put_off_until=self._quiet_until(connection, thread, run, place, now),
             )
+
+    def _quiet_until(
+        self,
+        connection: sa.Connection,
+        thread: threads.Thread,
+        run: Run,
+        place: recipients.Place,
+        now: datetime,
+    ) -> datetime | None:
+        """When somebody may be told of a result, when that is not now.
+
+        A conversation goes on at any time, also one that a trigger began and a person answered.
+        """
+        person = self.people.by_name(place.person) if place.person is not None else None
+        until = quiet_until(person, now) if person is not None else None
+        if until is None or thread.channel != threads.UNATTENDED:
+            return until
+        asked = threads.messages_of_run(connection, run.id, thread.id)
+        return until if all(message.channel == threads.UNATTENDED for message in asked) else None
 
     def own_places(self, thread: threads.Thread) -> list[recipients.Place]:
         """Where everybody in the conversation reads: none for a thread that nobody wrote, but for the

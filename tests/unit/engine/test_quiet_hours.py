@@ -1,0 +1,146 @@
+"""Who is told when, in quiet hours? Results wait for their end, decisions do not. On both databases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+
+from pizzabot.approvals import store as actions
+from pizzabot.database.connection import Database
+from pizzabot.engine.endings import Endings
+from pizzabot.inbox import intake, runs
+from pizzabot.inbox.intake import Unattended
+from pizzabot.inbox.threads import UNATTENDED
+from pizzabot.messages import InboundMessage
+from pizzabot.outbox import store as outbox
+from pizzabot.people import Notify, People, Person
+from tests.fakes.clock import FakeClock
+from tests.fakes.rows import ALLOWANCE, arrives, question, starts
+
+NIGHT, MORNING = datetime(2026, 3, 2, 23, 0, tzinfo=UTC), datetime(2026, 3, 3, 7, 0, tzinfo=UTC)
+ADA = Person(
+    "Ada",
+    "owner",
+    ("ada@example.com",),
+    quiet_hours="20:00-07:00",
+    notify=Notify(action=("email",), unread=("email",)),
+)
+PEOPLE = People([ADA])
+
+
+class Email:
+    def address_of(self, person: Person) -> str | None:
+        return next(iter(person.emails), None)
+
+    def is_with(self, person: Person, address: str) -> bool:
+        return address in person.emails
+
+
+def endings(clock: FakeClock) -> Endings:
+    return Endings(clock, PEOPLE, {"email": Email()}, "demo:demo", ALLOWANCE)
+
+
+def fires(connection: sa.Connection, clock: FakeClock, key: str = "one") -> runs.Run:
+    """Work that nobody wrote, at work."""
+    message = InboundMessage(UNATTENDED, "Ada", "Look at the books.", key=key)
+    intake.accept(
+        connection,
+        message,
+        (),
+        clock.now(),
+        model="demo:demo",
+        allowance=ALLOWANCE,
+        unattended=Unattended("trigger-1"),
+    )
+    return starts(connection, clock)
+
+
+def told(connection: sa.Connection, clock: FakeClock) -> list[tuple[str, str]]:
+    return [(row.kind, row.address) for row in outbox.take(connection, clock.now(), limit=9)]
+
+
+async def test_the_result_of_unattended_work_waits_for_the_end_of_the_night(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        assert endings(clock).done(connection, run, {}, "Pizza Bot", "All is well.")
+        assert told(connection, clock) == []
+        assert outbox.next_due(connection) == MORNING
+        outbox.due_now(connection, "email", clock.now())  # the channel was away and is back: still night
+        assert told(connection, clock) == []
+        clock.advance(MORNING - NIGHT)
+        assert told(connection, clock) == [("answer", "ada@example.com")]
+
+    await database.write(work)
+
+
+async def test_a_failure_waits_too(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        assert endings(clock).failed(connection, run, {}, "model", "no answer")
+        assert told(connection, clock) == []
+        assert outbox.next_due(connection) == MORNING
+
+    await database.write(work)
+
+
+async def test_what_needs_a_decision_passes_and_is_not_held_up_by_what_waits(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        assert endings(clock).done(connection, fires(connection, clock), {}, "Pizza Bot", "All is well.")
+        run = fires(connection, clock, "two")
+        action, _ = actions.ask(
+            connection,
+            question(),
+            clock.now(),
+            thread_id=run.thread_id,
+            run_id=run.id,
+            requested_by="Ada",
+        )
+        endings(clock).announce(connection, action)
+        assert told(connection, clock) == [("action", "ada@example.com")]
+
+    await database.write(work)
+
+
+async def test_whoever_answers_at_night_is_answered_at_night(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        endings(clock).done(connection, run, {}, "Pizza Bot", "All is well.")
+        arrives(connection, clock, "And the cellar?", channel="email", thread_id=run.thread_id)
+        again = starts(connection, clock)
+        endings(clock).done(connection, again, {}, "Pizza Bot", "Dry.")
+        assert told(connection, clock) == [("answer", "ada@example.com")]
+
+    await database.write(work)
+
+
+async def test_a_conversation_goes_on_in_its_place_and_only_the_note_besides_waits(
+    database: Database,
+) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        arrives(connection, clock, "Hello", channel="slack", address="C0/1.1")
+        endings(clock).done(connection, starts(connection, clock), {}, "Pizza Bot", "Hello.")
+        assert told(connection, clock) == [("answer", "C0/1.1")]
+        assert outbox.next_due(connection) == MORNING
+
+    await database.write(work)
+
+
+async def test_by_day_nothing_waits(database: Database) -> None:
+    clock = FakeClock(MORNING + timedelta(hours=2))
+
+    def work(connection: sa.Connection) -> None:
+        endings(clock).done(connection, fires(connection, clock), {}, "Pizza Bot", "All is well.")
+        assert told(connection, clock) == [("answer", "ada@example.com")]
+
+    await database.write(work)
