@@ -81,7 +81,7 @@ class Deciding:
             await self._handing.say(reply)
             return
         own, thread_id = reply.letter.own, reply.asked.thread_id
-        said = meant(own.text, digest, self._words, _names(reply))
+        said = meant(own.text, digest, self._doors.clock.now(), self._words, _names(reply))
         if not (said.commands or said.why) or (said.why == EMPTY and reply.letter.attachments):
             await self._handing.say(reply)
             return

@@ -88,7 +88,7 @@ class Spoken:
             listed = shown(await doors.digest(digest_id, person))
         except NotFound:
             return None
-        said = meant(text, listed, self._words, (person.name,))
+        said = meant(text, listed, doors.clock.now(), self._words, (person.name,))
         if said.why in ("", verdicts.EMPTY, verdicts.TOO_SHORT) and not said.commands:
             return None
         if said.why:

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 from pizzabot.approvals import numbered
 from pizzabot.approvals.numbered import Command
 from pizzabot.approvals.verdicts import ENGLISH, Words
+from pizzabot.approvals.when import parse_when
 from pizzabot.digests.showing import offered, one_line
 from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Digest, Verdict
 from pizzabot.people import Person
 
+NO_TIME = "until when number {} is put off: {}"
 NOT_SHOWN = "number {} was not shown with all that would run; its page shows it"
 NOT_OFFERED = "{} is not possible for number {}"
 CHANGED = "number {} changed since it was listed; its page shows it as it is"
@@ -51,8 +55,10 @@ class Meant:
     why: str = ""
 
 
-def meant(text: str, digest: Digest, words: Words = ENGLISH, names: Collection[str] = ()) -> Meant:
-    """What a reply to `digest` means; `names` are those of its author.
+def meant(
+    text: str, digest: Digest, now: datetime, words: Words = ENGLISH, names: Collection[str] = ()
+) -> Meant:
+    """What a reply to `digest` means that is read at `now`; `names` are those of its author.
 
     What was decided since counts as offered: whoever says it again is told who was first.
     """
@@ -60,7 +66,13 @@ def meant(text: str, digest: Digest, words: Words = ENGLISH, names: Collection[s
     said = numbered.read(text, items, words, names)
     for command in said.commands:
         item = items[command.number]
-        if command.verdict is None or item.action.state is not ActionState.PENDING:
+        if command.verdict is None:
+            try:
+                parse_when(command.snooze, now, ZoneInfo(digest.zone))
+            except ValueError as error:
+                return Meant(why=NO_TIME.format(command.number, str(error).rstrip(".")))
+            continue
+        if item.action.state is not ActionState.PENDING:
             continue
         if item.action.digest != item.bound_to:
             return Meant(why=CHANGED.format(command.number))

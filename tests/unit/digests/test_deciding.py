@@ -60,7 +60,7 @@ def doors(listed: Digest = LIST) -> Doors:
 
 async def carried_out(here: Doors, text: str, key: str = "mail-1") -> str:
     now = replace(LIST, items=tuple(replace(one, action=here.actions[one.action.id]) for one in LIST.items))
-    said = meant(text, now)
+    said = meant(text, now, NOW)
     assert said.commands, said.why
     return await carry_out(here, now, said.commands, ADA, "email", key)
 
@@ -72,20 +72,25 @@ async def carried_out(here: Doors, text: str, key: str = "mail-1") -> str:
         ("reject 4", "number 4 changed since it was listed; its page shows it as it is"),
         ("retry 1", "retry is not possible for number 1"),
         ("approve 1, 9", "there is no number 9 in the list"),
+        (
+            "approve 1; snooze 2 to the moon",
+            "until when number 2 is put off: This is no time that can be understood; write 2h, 3 days, "
+            "tomorrow, tomorrow 9:00, Mon, Fri 14:30 or 2026-03-09 09:00",
+        ),
         ("approve 1?", "it says more than the decisions, in “?”"),
     ],
 )
 def test_one_number_that_cannot_be_decided_so_stops_all(text: str, why: str) -> None:
-    said = meant(text, LIST)
+    said = meant(text, LIST, NOW)
     assert (said.commands, said.why) == ((), why)
 
 
 def test_a_rejection_needs_no_arguments_before_the_eyes() -> None:
-    assert [command.number for command in meant("reject 3: too long", LIST).commands] == [3]
+    assert [command.number for command in meant("reject 3: too long", LIST, NOW).commands] == [3]
 
 
 def test_other_words_are_a_message() -> None:
-    said = meant("Which of these can wait until next week, and why?", LIST)
+    said = meant("Which of these can wait until next week, and why?", LIST, NOW)
     assert (said.commands, said.why) == ((), "")
 
 
@@ -137,3 +142,13 @@ async def test_what_could_not_be_stored_is_brought_again() -> None:
     here.refusal = Unavailable("the disk is full")
     with pytest.raises(Unavailable):
         await carried_out(here, "approve 1")
+
+
+async def test_what_is_put_off_is_told_that_it_keeps_waiting_and_the_others_count() -> None:
+    here = doors()
+    said = await carried_out(here, "approve 1; snooze 2 to Mon")
+    assert said.splitlines() == [
+        "1. Pay invoice 1: approved.",
+        "2. Pay invoice 2: cannot be put off yet, so it keeps waiting.",
+    ]
+    assert here.decided == [("a1", Verdict.APPROVE)]

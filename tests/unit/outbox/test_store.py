@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -302,3 +302,37 @@ async def test_the_thread_of_a_copy_is_found_by_its_place_and_name(
     await database.write(lambda c: store.sent(c, row, "D1/1.1", None, clock.now()))
     assert await database.read(lambda c: store.thread_of_copy(c, "slack", "U1", "D1/1.1")) == thread_id
     assert await database.read(lambda c: store.thread_of_copy(c, "slack", "U2", "D1/1.1")) is None
+
+
+async def test_what_is_put_off_holds_up_nothing_and_comes_when_it_is_due(
+    database: Database, clock: FakeClock
+) -> None:
+    thread = await database.write(lambda c: arrives(c, clock).thread_id)
+    later = clock.now() + timedelta(hours=8)
+
+    def queue(connection: sa.Connection, key: str, until: datetime | None) -> bool:
+        return store.enqueue(
+            connection,
+            clock.now(),
+            key=key,
+            channel="email",
+            address="ada@example.com",
+            kind="notice",
+            thread_id=thread,
+            message_seq=1,
+            put_off_until=until,
+        )
+
+    assert await database.write(lambda c: queue(c, "for the morning", later))
+    assert not await database.write(lambda c: queue(c, "for the morning", later))
+    assert await database.read(store.next_due) == later
+    await database.write(lambda c: queue(c, "now", None))
+    (now,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    assert now.key == "now"
+    await database.write(lambda c: store.sent(c, now, "copy", None, clock.now()))
+    await database.write(lambda c: store.recover(c, clock.now()))  # a restart changes nothing
+    await database.write(lambda c: store.due_now(c, "email", clock.now()))
+    assert await database.write(lambda c: store.take(c, clock.now(), limit=9)) == []
+    clock.advance(later - clock.now())
+    (morning,) = await database.write(lambda c: store.take(c, clock.now(), limit=9))
+    assert (morning.key, morning.state) == ("for the morning", "pending")
