@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from pizzabot.approvals import store as actions
+from pizzabot.approvals.policy import Policy
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
 from pizzabot.inbox import intake, runs
@@ -38,7 +39,9 @@ class Email:
 
 
 def endings(clock: FakeClock) -> Endings:
-    return Endings(clock, PEOPLE, {"email": Email()}, "demo:demo", ALLOWANCE)
+    return Endings(
+        clock, PEOPLE, {"email": Email()}, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
+    )
 
 
 def fires(connection: sa.Connection, clock: FakeClock, key: str = "one") -> runs.Run:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from pizzabot.approvals.policy import Policy
 from pizzabot.database.connection import Database
 from pizzabot.digests import store as digests
 from pizzabot.engine.endings import Endings
@@ -45,7 +46,9 @@ class Room:
 
     def __post_init__(self) -> None:
         people, channels = People([self.person]), {"email": Email()}
-        endings = Endings(self.clock, people, channels, "demo:demo", ALLOWANCE)
+        endings = Endings(
+            self.clock, people, channels, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
+        )
         self.work = Work(people, endings, "demo:demo", ALLOWANCE, lambda: "http://pizza.example/")
         written = {"name": "digest:Ada", "kind": "digest", "cron": self.cron}
         self.trigger = made(
@@ -56,7 +59,7 @@ class Room:
         """What a tick does; the occurrences it ended."""
         now = self.clock.now()
         firing.note_due(connection, self.trigger.id, now)
-        started = [firing.start(connection, one.id, now, self.work) for one in store.pending(connection, 100)]
+        started = [firing.start(connection, one, now, self.work) for one in store.startable(connection, 100)]
         return [one for one in started if one is not None]
 
     def at(self, moment: datetime) -> None:
@@ -147,8 +150,8 @@ async def test_two_processes_make_one_digest(database: Database, clock: FakeCloc
         waits(connection, clock)
         here.at(EIGHT)
         firing.note_due(connection, here.trigger.id, clock.now())
-        (due,) = store.pending(connection, 9)
-        ended = [firing.start(connection, due.id, clock.now(), here.work) for _ in range(2)]
+        (due,) = store.startable(connection, 9)
+        ended = [firing.start(connection, due, clock.now(), here.work) for _ in range(2)]
         assert [one is not None for one in ended] == [True, False]
         assert len(outbox.take(connection, clock.now(), limit=9)) == 1
 

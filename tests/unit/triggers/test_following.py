@@ -10,7 +10,7 @@ from pizzabot.engine import control
 from pizzabot.errors import Conflict, NotFound
 from pizzabot.inbox import runs
 from pizzabot.messages import FAILURES, ActionState, RunState, Verdict
-from pizzabot.triggers import firing, store
+from pizzabot.triggers import store
 from pizzabot.triggers.trigger import OccurrenceState
 from tests.fakes.rows import ADA, BOB, CAY, question
 from tests.unit.triggers.unattended import Unattended
@@ -267,4 +267,4 @@ async def test_every_step_stands_in_the_audit(room: Unattended) -> None:
     [(0, "0 seconds"), (1, "1 second"), (60, "1 minute"), (7199, "1 hour"), (864_000, "10 days")],
 )
 def test_a_length_of_time_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
-    assert firing.spoken_seconds(seconds) == said
+    assert spoken_seconds(seconds) == said

@@ -64,7 +64,7 @@ class Unattended:
         async def ready() -> None:
             pass
 
-        work = Work(self.people, self.endings, "demo:demo", ALLOWANCE)
+        work = Work(self.people, self.endings, "demo:demo", ALLOWANCE, lambda: "http://pizza.example")
         return Ticker(self.database, work, ready=ready, began=lambda: None, publish=self.told.append)
 
     async def make(self, **written: Any) -> Trigger:
