@@ -146,9 +146,11 @@ class Deciding:
 
     async def ask_back(self, reply: Reply, action: Action, why: str) -> None:
         """Nothing is decided: what was written is kept, and the person is asked, within bounds."""
-        if reply.letter.own.text.strip() or reply.letter.attachments:
+        kept = bool(reply.letter.own.text.strip() or reply.letter.attachments)
+        if kept:
             await self._handing.say(reply, quietly=True)
-        await self._handing.ask(reply, action.id, words.question(action, why), apart=_QUESTIONS_APART)
+        question = words.question(action, why, kept=kept)
+        await self._handing.ask(reply, action.id, question, apart=_QUESTIONS_APART)
 
 
 def _names(reply: Reply) -> list[str]:

@@ -58,14 +58,14 @@ def changed_names(proposed: Args, final: Args) -> set[str]:
     }
 
 
-def question(action: Action, why: str) -> str:
-    """One polite question back; nothing was decided."""
+def question(action: Action, why: str, *, kept: bool) -> str:
+    """One polite question back; nothing was decided. `kept`: there were words, which the agent gets."""
     answers = [_ANSWERS[verdict] for verdict in action.allowed_decisions]
     listed = ", ".join(answers[:-1]) + (" or " if len(answers) > 1 else "") + answers[-1]
+    written = "What you wrote is kept for the agent. " if kept else ""
     return (
         f"What shall become of {action.title}?\n\nI could not tell: {why}\n\nNothing was decided. "
-        f"What you wrote is kept for the agent. To decide, answer the mail that asks with {listed}, "
-        "and nothing else."
+        f"{written}To decide, answer the mail that asks with {listed}, and nothing else."
     )
 
 

@@ -103,6 +103,8 @@ def _with_quote(reading: Reading, changes: value_lines.Changes, text: str, actio
     if not (changes.errors or changes.doubtful) and reading.why == verdicts.EMPTY and not text.strip():
         # Nothing was written but the change, and no program changes a value so.
         return _allowed(Judged(Verdict.EDIT, args=changes.args), text, action)
+    if changes.errors and reading.why == verdicts.EMPTY:
+        return Judged(message=text, why=_in_words(changes))
     spoilt = not changes.changed
     if spoilt and reading.verdict in (None, Verdict.REJECT, Verdict.RESPOND):
         return _decided(reading, text, action)

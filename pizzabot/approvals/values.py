@@ -34,6 +34,7 @@ _SPACE = re.compile(r"\s")
 _SMART = str.maketrans("“”„‟«»＂", '"""""""')
 _SPACES = str.maketrans("\u00a0\u202f\u3000", "   ")
 _BLOCK = "values"
+_LONGEST_CHOICES = 100  # characters
 _SCALAR = (FieldKind.INTEGER, FieldKind.NUMBER, FieldKind.BOOLEAN)
 
 
@@ -187,8 +188,14 @@ def _value(field: Field, text: str) -> Json:
     # As if nothing were proposed: what stayed as it was is known already.
     filled = fill((replace(field, given=False, required=True, nullable=False, text=""),), {field.name: text})
     if field.name in filled.errors:
-        raise ValueError(filled.errors[field.name])
+        raise ValueError(filled.errors[field.name] + _choices(field))
     return filled.args[field.name]
+
+
+def _choices(field: Field) -> str:
+    """The choices, where they are few: a form shows them, lines do not."""
+    listed = ", ".join(_written(choice.value) for choice in field.choices)
+    return f": {listed}" if 0 < len(listed) <= _LONGEST_CHOICES else ""
 
 
 def _is_untouched(text: str, proposed: str) -> bool:

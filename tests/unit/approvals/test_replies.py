@@ -147,6 +147,21 @@ def test_a_quote_that_was_spoilt_stands_only_against_an_approval() -> None:
     assert judge("Why so much?", True, spoilt, ACTION, in_quote=True) == Judged(message="Why so much?")
 
 
+@pytest.mark.parametrize("text", ["", "Thanks", "Hi,\n\nKind regards\nMaria"])
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("amount: banana", "amount is not a number"),
+        ("amount: 95\ncurrency: CHF", "currency is not one of the choices: EUR, USD"),
+    ],
+)
+def test_a_wrong_value_in_the_quote_without_a_word_is_named(text: str, value: str, why: str) -> None:
+    schema = {"properties": {"amount": {"type": "number"}, "currency": {"enum": ["EUR", "USD"]}}}
+    asked = replace(ACTION, args={"amount": 120, "currency": "EUR"}, args_schema=schema)
+    lines = "\n".join([value, *write(schema, asked.args)[value.count("\n") + 1 :]])
+    assert judge(text, True, lines, asked, in_quote=True) == Judged(message=text, why=why)
+
+
 LINKED = {"to": "bob@example.com", "url": "https://example.com/pay?id=1", "note": "Müller → 3 €"}
 LINKED_ACTION = replace(ACTION, args=LINKED)
 _SENT = write({}, LINKED)

@@ -98,6 +98,20 @@ async def test_only_the_first_unclear_answer_in_an_hour_is_asked_about(post: Pos
     assert (await post.action(thread))["state"] == "pending"
 
 
+async def test_a_wrong_value_in_an_otherwise_empty_answer_is_named_and_nothing_is_kept(post: Post) -> None:
+    thread, question = await asks(post, "banana")
+    spoilt = EmailMessage(policy=question.policy)
+    for name in ("Reply-To", "Subject", "Message-ID"):
+        spoilt[name] = question[name]
+    spoilt.set_content(body(question).replace("amount: 12.5", "amount: banana"))
+    await post.answers(ADA, spoilt, "")
+    asked_back = body(await post.gets(ADA, "amount is not a number"))
+    assert "What you wrote" not in asked_back
+    said = [m for m in (await post.thread("banana"))["messages"] if m["role"] == "user"]
+    assert len(said) == 1
+    assert (await post.action(thread))["state"] == "pending"
+
+
 async def test_words_in_the_quoted_part_decide_nothing(post: Post) -> None:
     thread, question = await asks(post, "only quoted")
     await post.answers(ADA, question, "")

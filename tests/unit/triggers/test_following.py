@@ -6,6 +6,7 @@ import pytest
 
 from pizzabot import audit
 from pizzabot.approvals import store as actions
+from pizzabot.clock import spoken_seconds
 from pizzabot.engine import control
 from pizzabot.errors import Conflict, NotFound
 from pizzabot.inbox import runs
