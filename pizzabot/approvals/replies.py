@@ -20,6 +20,7 @@ from pizzabot.messages import Action, Args, Verdict
 DISAGREE = "its text and its HTML say different things, or something in it is hidden"
 UNCHANGED = "the values came back unchanged, without a word that decides"
 VALUES_AND_WORD = "it changes values and says something else, too"
+COPY = "copy the lines above the quote"
 CHANGED_IN_QUOTE = "values are changed in the quoted part, where it is not sure who changed them"
 
 # What may stand beside changed values. Searched in lower-case sentences, without their end.
@@ -108,7 +109,17 @@ def _with_quote(reading: Reading, changes: value_lines.Changes, text: str, actio
     spoilt = not changes.changed
     if spoilt and reading.verdict in (None, Verdict.REJECT, Verdict.RESPOND):
         return _decided(reading, text, action)
-    return Judged(message=text, why=CHANGED_IN_QUOTE)
+    return Judged(message=text, why=_in_quote(reading, changes))
+
+
+def _in_quote(reading: Reading, changes: value_lines.Changes) -> str:
+    """Why values in the quote do not count, and what to do so that they do."""
+    if changes.errors:
+        return f"in the quoted part {_in_words(changes)}; leave the quote out, or {COPY}"
+    if changes.doubtful:
+        return f"{CHANGED_IN_QUOTE}; {COPY}"
+    words = "Approve" if reading.verdict is Verdict.APPROVE else "what you wrote"
+    return f"{CHANGED_IN_QUOTE}; take {words} away, or {COPY}"
 
 
 def _decided(reading: Reading, text: str, action: Action) -> Judged:

@@ -130,7 +130,27 @@ def test_values_that_cannot_be_read_are_unclear_and_say_why(text: str) -> None:
 def test_values_changed_in_the_quote_are_an_edit_only_without_any_word() -> None:
     assert judge("", True, CHANGED, ACTION, in_quote=True) == EDIT
     for text in ("Approve", "Reject", "See my change below", "Why?", "Thanks"):
-        assert judge(text, True, CHANGED, ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE, text
+        unclear = judge(text, True, CHANGED, ACTION, in_quote=True)
+        assert unclear.why.startswith(replies.CHANGED_IN_QUOTE), text
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "cure"),
+    [
+        ("Approve", CHANGED, "; take Approve away, or copy the lines above the quote"),
+        ("Reject", CHANGED, "; take what you wrote away, or copy the lines above the quote"),
+        ("Thanks", CHANGED, "; take what you wrote away, or copy the lines above the quote"),
+        (
+            "Approve",
+            SAME.replace("120", "abc"),
+            "amount is not a number; leave the quote out, or copy the lines above the quote",
+        ),
+    ],
+)
+def test_values_in_the_quote_that_do_not_count_come_with_what_to_do(
+    text: str, values: str, cure: str
+) -> None:
+    assert judge(text, True, values, ACTION, in_quote=True).why.endswith(cure)
 
 
 def test_a_quote_that_was_cut_changes_nothing() -> None:
@@ -215,8 +235,9 @@ def test_a_change_in_a_quote_that_may_be_a_programs_decides_nothing_without_a_wo
     name: str, value: str
 ) -> None:
     values = came_back(name, value)
-    assert judge("", True, values, LINKED_ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE
-    assert judge("Approve", True, values, LINKED_ACTION, in_quote=True).why == replies.CHANGED_IN_QUOTE
+    for text in ("", "Approve"):
+        why = judge(text, True, values, LINKED_ACTION, in_quote=True).why
+        assert why == f"{replies.CHANGED_IN_QUOTE}; copy the lines above the quote"
     assert judge("Approve", True, values, LINKED_ACTION).verdict is Verdict.EDIT
 
 

@@ -138,8 +138,10 @@ def test_a_request_says_how_to_answer(changed: dict[str, Any], said: str) -> Non
 )
 def test_changing_values_is_explained_where_it_counts(changed: dict[str, Any], is_said: bool) -> None:
     data = _request(action(**changed))
-    assert ("To change something" in text_of(data)) is is_said
-    assert ("To change something" in html_of(data)) is is_said
+    how = "To change something, edit the values between the two marked lines, in your answer, "
+    how += "or in what it quotes and then write nothing else."
+    assert (how in _collapsed(text_of(data))) is is_said
+    assert (how in html_of(data)) is is_said
 
 
 def test_a_limit_shows_no_arguments_and_a_call_without_them_says_so() -> None:
