@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import smtplib
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pizzabot.errors import ConfigError, DeliveryFailed
-from pizzabot.settings import Settings
+from pizzabot.settings import Settings, is_loopback
 from pizzabot.settings.tables import DkimTable, EmailTable, ImapTable, ListenTable, SmtpTable
 from pizzabot.text import visible
 
@@ -46,7 +48,7 @@ async def check(settings: Settings, folder: Path) -> Sequence[Found]:
     found.append(await _outgoing(table.smtp))
     if table.dkim is not None:
         found.append(_signing(table.dkim, table.address, folder))
-    return [*found, *_people(settings, table.address), _verification(table)]
+    return [*found, *_people(settings, table.address), _verification(table), *_links(settings)]
 
 
 # -- in ----------------------------------------------------------------------------------------------------
@@ -182,8 +184,34 @@ def _verification(table: EmailTable) -> Found:
     if table.trusted_authserv_ids:
         ids = ", ".join(map(visible, table.trusted_authserv_ids))
         return ("ok", f"believes what {ids} says of senders", "")
-    return (
-        "warning",
-        "trusted_authserv_ids is empty, so only mail that its sender's own domain signed with DKIM is heard",
-        "run `pizzabot doctor --send`: it prints the line to add. Microsoft 365 writes no id; leave it empty",
+    heard = "only mail that its sender's own domain signed with DKIM is heard"
+    if table.imap is None and table.listen is not None:
+        if _is_first(table.listen):
+            text = f"no mail server stands before the door, so trusted_authserv_ids is rightly empty: {heard}"
+            return ("ok", text, "")
+        cure = (
+            "write down the name that stands first in the topmost Authentication-Results of any mail that "
+            "the mail server before the door delivers"
+        )
+    else:
+        cure = (
+            "run `pizzabot doctor --send`: it prints the line to add. "
+            "Microsoft 365 writes no id; leave it empty"
+        )
+    return ("warning", f"trusted_authserv_ids is empty, so {heard}", cure)
+
+
+def _is_first(door: ListenTable) -> bool:
+    """Whether the door takes mail from everywhere, and no server elsewhere is believed."""
+    return not is_loopback(door.host) and all(
+        ipaddress.ip_network(network, strict=False).is_loopback for network in door.trusted_networks
     )
+
+
+def _links(settings: Settings) -> list[Found]:
+    """Whether the links in mails lead anywhere from another machine or a phone."""
+    url = settings.web.public_url
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return []
+    text = f"links in mails lead to {url}, which opens on this machine alone"
+    return [("warning", text, "set web.public_url to an address that people reach; answering needs no link")]

@@ -89,14 +89,15 @@ class _Trial:
         """With a door alone it cannot be seen what comes back: the server that runs has the door."""
         await self._send_trial(new_token())
         text = (
-            "the outgoing server took a mail to ourselves; whether it comes to the door, and with which "
-            "authserv-id, cannot be seen from here"
+            "nothing is proven yet: the outgoing server took a mail to ourselves, but whether it comes to "
+            "the door, and with which authserv-id, cannot be seen from here"
         )
         cure = (
-            "when it comes, `pizzabot status` counts a mail that came from ourselves; the id stands first in "
-            "the topmost Authentication-Results of any mail that your mail server delivers"
+            "`pizzabot serve` has to run, because it opens the door. When the mail comes, `pizzabot status` "
+            "counts one that came from ourselves; the id stands first in the topmost Authentication-Results "
+            "of any mail that your mail server delivers"
         )
-        return [("ok", text, cure)]
+        return [("warning", text, cure)]
 
     async def round_trip(self, imap: ImapTable) -> list[Found]:
         mailbox = await _Mailbox.open(imap)

@@ -22,7 +22,7 @@ from pizzabot.text import visible
 
 from ..failures import Unreachable
 from ..tls import verified_context
-from .replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, why
+from .replies import Away, Deferred, NotLetIn, Rejected, failure, failure_of_recipient, reply, unreached, why
 
 # The outbox allows 60 s for a delivery: these stay below together, unless a server dawdles at each step.
 COMMAND_SECONDS = 15.0
@@ -61,7 +61,7 @@ class Connection:
         except ConfigError as error:
             raise Away(str(error)) from error
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            raise Away(why(error)) from error
+            raise Away(unreached(error, settings.host, settings.port)) from error
         try:
             self._log_in(settings, token)
         except BaseException:

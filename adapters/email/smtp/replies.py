@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import re
 import smtplib
+import socket
 import ssl
 
 from pizzabot.errors import DeliveryFailed
 from pizzabot.text import visible
+
+from ..tls import refusal
 
 _NOT_LET_IN = (530, 534, 535, 538)  # RFC 4954 §6
 _NOT_LET_IN_AGAIN_SECONDS = 60.0
@@ -89,12 +92,19 @@ def reply(code: int, said: bytes | str) -> str:
     return f"{code} {visible(' '.join(text.split()))[:_LONGEST_WORDS]}".strip()
 
 
+def unreached(error: Exception, host: str, port: int) -> str:
+    """Why there is no connection, and to where, in words for the operator."""
+    if isinstance(error, ssl.SSLError):
+        return refusal(error, host)
+    if isinstance(error, socket.gaierror):
+        return f"the name {host} is not known ({error.strerror}); look at host in the settings"
+    return f"{host}:{port}: {why(error)}"
+
+
 def why(error: Exception) -> str:
     """What went wrong with a connection, in words for the operator."""
     if isinstance(error, smtplib.SMTPResponseException):
         return reply(error.smtp_code, error.smtp_error)
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid: {error.verify_message}"
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return "it did not answer in time"
     if isinstance(error, ConnectionRefusedError):

@@ -50,7 +50,8 @@ def imap(dovecot: Dovecot, **changed: object) -> dict[str, Any]:
 
 def settings(email: Mapping[str, Any], *people: Mapping[str, Any]) -> Settings:
     table = {"address": AGENT, "trusted_authserv_ids": ["mx.bot.example"], **email}
-    return Settings.model_validate({"email": table, "people": people or (OWNER,)})
+    web = {"public_url": "https://pizza.example"}
+    return Settings.model_validate({"email": table, "people": people or (OWNER,), "web": web})
 
 
 async def found(email: Mapping[str, Any], *people: Mapping[str, Any], folder: Path = Path()) -> list[Found]:
@@ -167,9 +168,49 @@ async def test_who_cannot_be_reached(sink: SmtpSink) -> None:
     assert "our own address" in text
 
 
-async def test_nobody_is_believed_without_an_authserv_id(sink: SmtpSink) -> None:
-    email = {"listen": {"port": 0}, "smtp": smtp(sink), "trusted_authserv_ids": []}
+async def test_nobody_is_believed_without_an_authserv_id(dovecot: Dovecot, sink: SmtpSink) -> None:
+    email = {"imap": imap(dovecot), "smtp": smtp(sink), "trusted_authserv_ids": []}
     ((level, text, cure),) = wrong(await found(email))
     assert level == "warning"
     assert "DKIM" in text
     assert "doctor --send" in cure
+
+
+@pytest.mark.parametrize("listen", [{}, {"host": "0.0.0.0", "trusted_networks": ["127.0.0.0/8", "10.0.0.5"]}])
+async def test_a_door_behind_a_server_wants_the_name_of_that_server(
+    sink: SmtpSink, listen: dict[str, Any]
+) -> None:
+    email = {"listen": {"port": 0, **listen}, "smtp": smtp(sink), "trusted_authserv_ids": []}
+    ((level, text, cure),) = wrong(await found(email))
+    assert (level, text.startswith("trusted_authserv_ids is empty")) == ("warning", True)
+    assert "the mail server before the door" in cure
+    assert "--send" not in cure  # with a door it cannot say
+
+
+async def test_a_door_that_no_server_stands_before_rightly_believes_nobody(sink: SmtpSink) -> None:
+    listen = {"port": 0, "host": "0.0.0.0"}
+    findings = await found({"listen": listen, "smtp": smtp(sink), "trusted_authserv_ids": []})
+    assert wrong(findings) == []
+    assert "trusted_authserv_ids is rightly empty" in findings[-1][1]
+
+
+async def test_links_that_open_on_this_machine_alone_are_warned_of(sink: SmtpSink) -> None:
+    local = settings({"listen": {"port": 0}, "smtp": smtp(sink)}).model_copy(update={"web": Settings().web})
+    ((level, text, cure),) = wrong(list(await check(local, Path())))
+    assert (level, text) == (
+        "warning",
+        "links in mails lead to http://127.0.0.1:8642, which opens on this machine alone",
+    )
+    assert "web.public_url" in cure
+
+
+async def test_an_outgoing_server_that_is_not_there_or_not_trusted_is_named(
+    certificate: Certificate, sink: SmtpSink
+) -> None:
+    ((_, text, _),) = wrong(await found({"listen": {"port": 0}, "smtp": {**smtp(sink), "port": 1}}))
+    assert text == "the outgoing mail server cannot be used (127.0.0.1:1: connection refused)"
+    with SmtpSink(certificate=certificate, tls=True) as secure:
+        way = {"host": "127.0.0.1", "port": secure.port, "security": "tls"}
+        ((_, text, _),) = wrong(await found({"listen": {"port": 0}, "smtp": way}))
+    assert "the certificate of 127.0.0.1 was refused" in text
+    assert "ca_file" in text

@@ -321,7 +321,9 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
 ) -> None:
     with SmtpSink(certificate=certificate, tls=security == "tls") as sink:
         async with sending(sink, security=security, host="127.0.0.1") as sender:
-            with pytest.raises(Away, match="its certificate is not valid: unable to get local issuer"):
+            with pytest.raises(
+                Away, match=r"the certificate of .* was refused: unable to get local issuer.* ca_file"
+            ):
                 await sender.send(US, ADA, MAIL)
     assert sink.mails == []
 
@@ -345,7 +347,7 @@ async def test_a_certificate_of_another_host_is_refused(
     monkeypatch.setenv("SSL_CERT_FILE", str(foreign.authority))
     with SmtpSink(certificate=foreign) as sink:
         async with sending(sink, security="starttls", host="127.0.0.1") as sender:
-            with pytest.raises(Away, match="certificate is not valid"):
+            with pytest.raises(Away, match=r"the certificate of 127\.0\.0\.1 was refused"):
                 await sender.send(US, ADA, MAIL)
 
 
