@@ -20,22 +20,29 @@ from email.message import EmailMessage
 from email.policy import SMTP, default
 from email.utils import formatdate, make_msgid
 from pathlib import Path
+from textwrap import shorten
 
 from pizzabot.demo.home import ADDRESS, AUTHSERV, MAIL, PERSON
 from pizzabot.errors import ConfigError
 from pizzabot.settings import load_settings
 
 _SECONDS = 15.0
+_LONGEST_SUBJECT = 60  # characters
 _DOMAIN = PERSON.rpartition("@")[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Send what the command line says; the exit code."""
-    said = _parser().parse_args(arguments)
+    parser = _parser()
+    said = parser.parse_args(arguments)
+    if said.answer is None and not said.text.strip():
+        parser.error("what does the mail say? Give its text, or --answer FILE")
     try:
         listen = load_settings(said.home, os.environ).email.listen
         port = said.port or (listen.port if listen is not None else 0)
-        mail = written(said.text, said.subject) if said.answer is None else _answer(said)
+        mail = (
+            written(said.text, said.subject or beginning(said.text)) if said.answer is None else _answer(said)
+        )
         with smtplib.SMTP("127.0.0.1", port, "localhost", timeout=_SECONDS) as door:
             door.send_message(mail, PERSON, [str(mail["To"])])
     except ConfigError as error:
@@ -51,6 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(str(error))
     print(f"Sent. What comes back will be a file in {said.home / MAIL}.")
     return 0
+
+
+def beginning(text: str) -> str:
+    """The first words of a text, for a subject."""
+    return shorten(text, _LONGEST_SUBJECT, placeholder=" …")
 
 
 def written(text: str, subject: str) -> EmailMessage:
@@ -102,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("text", nargs="?", default="", help="what the mail says")
     parser.add_argument("--home", type=Path, default=Path(".demo"), help="the home of the demo (.demo)")
     parser.add_argument("--port", type=int, help="the port of its door, when the home does not say it")
-    parser.add_argument("--subject", default="A task", help="what stands above a new mail")
+    parser.add_argument("--subject", help="what stands above a new mail (its first words)")
     parser.add_argument("--answer", type=Path, metavar="FILE", help="the mail to be answered")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a value to be changed in it"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pizzabot.demo.mailbox import file_name, mailbox
-from pizzabot.demo.send import answering, main, written
+from pizzabot.demo.send import answering, beginning, main, written
 
 
 def mail(subject: str) -> EmailMessage:
@@ -84,6 +84,26 @@ def test_an_answer_goes_to_the_reply_address_and_quotes_what_it_answers() -> Non
 def test_a_mail_carries_the_verdict_that_the_demo_believes() -> None:
     results = str(written("Hello", "A task")["Authentication-Results"])
     assert results == "mx.demo.example; dmarc=pass header.from=demo.example"
+
+
+@pytest.mark.parametrize("words", [[], [" "], ["--set", "amount=40"]])
+def test_a_mail_without_a_text_is_a_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "Give its text, or --answer FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Show my expenses", "Show my expenses"),
+        ("Show\nmy   expenses", "Show my expenses"),
+        ("Please file " + "an expense " * 9, "Please file an expense an expense an expense an expense an …"),
+    ],
+)
+def test_the_subject_of_a_mail_is_its_first_words(text: str, subject: str) -> None:
+    assert beginning(text) == subject
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
