@@ -64,8 +64,9 @@ def question(action: Action, why: str, *, kept: bool) -> str:
     listed = ", ".join(answers[:-1]) + (" or " if len(answers) > 1 else "") + answers[-1]
     written = "What you wrote is kept for the agent. " if kept else ""
     return (
-        f"What shall become of {action.title}?\n\nI could not tell: {why}\n\nNothing was decided. "
-        f"{written}To decide, answer the mail that asks with {listed}, and nothing else."
+        f"What shall become of “{action.title.rstrip('?')}”?\n\nI could not tell: {why}\n\n"
+        f"Nothing was decided. {written}To decide, answer the mail that asks with {listed}, and nothing else."
+        "\n\nThis is not asked again within the hour: only a clear word counts, by mail or on its page."
     )
 
 
