@@ -52,11 +52,12 @@ class Made:
 
     threads: dict[str, str]
     actions: dict[str, str]
+    triggers: dict[str, str]
 
 
 async def hang(web: Web) -> Made:
     """Make everything that the pages show; side by side, as each takes a moment."""
-    made = Made({}, {})
+    made = Made({}, {}, {})
 
     async def thread(name: str, text: str, state: str, title: str | None = None, person: str = "Ada") -> Json:
         found = await web.ask_until(text, state, title, person=person)
@@ -71,6 +72,14 @@ async def hang(web: Web) -> Made:
             path = f"/actions/{found['id']}/decision"
             await web.api("POST", path, {"decision": decision, "digest": found["digest"], **more})
             await web.served.wait(found["thread_id"], "idle", "failed")
+
+    async def trigger(key: str, *, fires: bool = False, **fields: Any) -> None:
+        written = {"name": f"Gallery, {key}", "prompt": "[[say done]]"} | fields
+        found = await web.api("POST", "/triggers", written)
+        made.triggers[key] = found["id"]
+        if fires:
+            ran = await web.api("POST", f"/triggers/{found['id']}/run")
+            await web.served.wait(ran["thread_id"], "idle")
 
     async def held() -> None:
         found = await web.waiting("submit_expense", "Gallery, held", amount=1, note="held")
@@ -111,6 +120,10 @@ async def hang(web: Web) -> Made:
         action("odd", "odd", skill="odd", **ODD_ARGS),
         action("odd edited", "odd", "edit", skill="odd", **ODD_ARGS, more={"args": ODD_ARGS | {"long": ALL}}),
         action("odd rejected", "odd", "reject", skill="odd", **ODD_ARGS, more={"reason": ALL}),
+        trigger("a schedule", cron="30 7 29 2 *", fires=True),
+        trigger("switched off", cron=f"{','.join(map(str, range(0, 60, 3)))} 3-5,9 * * *", enabled=False),
+        trigger("a webhook", kind="webhook", signing="hmac", prompt=ALL.replace("{", "(")),
+        trigger("odd", name=f"{SCRIPT}{WORD}"[:100], cron="@yearly", skills=[WORD, SCRIPT], prompt=ALL),
         held(),
         archived(),
         stopped(),
@@ -210,6 +223,27 @@ def thread(name: str, more: str = "", person: str = "Ada") -> Station:
 
 def action(name: str) -> Station:
     return lambda tour: tour.go(f"/actions/{tour.made.actions[name]}")
+
+
+def trigger(name: str) -> Station:
+    return lambda tour: tour.go(f"/triggers/{tour.made.triggers[name]}")
+
+
+async def wrong_schedule(tour: Tour) -> Page:
+    page = await tour.go("/triggers")
+    await page.get_by_label("Name").fill(SCRIPT)
+    await page.get_by_label("When", exact=True).fill(WORD[:100])
+    tour.web.expect_refused("/triggers#new")
+    await button(page, "Create").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+    return page
+
+
+async def new_secret(tour: Tour) -> Page:
+    page = await trigger("a webhook")(tour)
+    await button(page, "New secret").click()
+    await expect(page.get_by_text("This secret is shown this once")).to_be_visible()
+    return page
 
 
 def wrong(name: str, field: str, text: str) -> Station:
@@ -318,6 +352,16 @@ GALLERY: dict[str, dict[str, Station]] = {
         "odd, with errors": wrong("odd", "json", f"{{{SCRIPT}"),
         "odd, edited": action("odd edited"),
     },
+    "triggers": {
+        "all": at("/triggers"),
+        "none": at("/triggers", "Cay"),
+        "a schedule that fired": trigger("a schedule"),
+        "switched off": trigger("switched off"),
+        "a webhook": trigger("a webhook"),
+        "odd": trigger("odd"),
+        "with an error": wrong_schedule,
+        "with its secret": new_secret,
+    },
     "house": {
         "skills": at("/skills"),
         "skills of a member": at("/skills", "Cay"),
@@ -326,7 +370,6 @@ GALLERY: dict[str, dict[str, Station]] = {
         "audit": at("/audit?before=40"),
         "audit, verified": at("/audit?verify=1&before=20"),
         "status": at("/status"),
-        "triggers": at("/triggers"),
         "memory": at("/memory"),
         "refused": at("/audit", "Cay"),
         "no such thread": at(f"/threads/{MISSING}"),

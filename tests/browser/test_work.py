@@ -892,3 +892,49 @@ async def test_everything_works_without_a_script(web: Web) -> None:
         await web.served.http.post("/api/resume")
     await button(page, "Log out").click()
     await expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+# -- work that starts by itself ------------------------------------------------------------------------------
+
+
+async def test_a_trigger_is_made_and_run_with_the_keyboard_alone(web: Web) -> None:
+    page = await web.open("/triggers")
+    await page.get_by_label("Name").focus()
+    for text in ("By keyboard", "[[say typed]]", "0 25 * * *"):
+        await page.keyboard.type(text)
+        await page.keyboard.press("Tab")
+    web.expect_refused("/triggers#new")
+    await page.get_by_label("Name").press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text('"0 25 * * *" is no schedule')
+    await expect(page.get_by_label("What is to be done")).to_have_value("[[say typed]]")
+    await page.get_by_label("When", exact=True).fill("0 5 29 2 *")
+    await page.get_by_label("When", exact=True).press("Enter")
+    await expect(page.get_by_role("heading", name="By keyboard")).to_be_visible()
+    await button(page, "Run now").focus()
+    await page.keyboard.press("Enter")
+    await expect(said(page).last).to_contain_text("typed")
+
+
+async def test_the_page_of_a_trigger_follows_what_it_does(web: Web) -> None:
+    made = await web.api("POST", "/triggers", {"name": "Followed", "cron": "@yearly", "prompt": "[[say ok]]"})
+    page = await web.open(f"/triggers/{made['id']}")
+    await expect(page.get_by_role("table")).to_contain_text("It has not fired yet.")
+    await stay(page)
+    await web.api("POST", f"/triggers/{made['id']}/run")
+    await expect(page.get_by_role("table")).to_contain_text("succeeded")
+    await expect_same(page)
+
+
+async def test_a_secret_stays_until_it_was_read_whatever_happens_meanwhile(web: Web) -> None:
+    page = await web.open("/triggers")
+    await page.get_by_label("Started by").select_option("webhook")
+    await page.get_by_label("Name").fill("Kept")
+    await page.get_by_label("What is to be done").fill("[[say ok]]")
+    await button(page, "Create").click()
+    secret = page.locator("pre")
+    await expect(secret).to_be_visible()
+    shown = await secret.text_content()
+    async with page.expect_response(lambda response: "/triggers" in response.url):
+        await web.api("POST", "/triggers/Kept/run")
+    await expect(page.get_by_role("table")).to_contain_text("succeeded")
+    assert await secret.text_content() == shown

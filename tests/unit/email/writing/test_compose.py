@@ -16,7 +16,7 @@ from pizzabot.adapters.email.writing.imitations import harmless, imitates
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
 from pizzabot.approvals.values import write
-from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Attachment, Verdict
 from tests.unit.email.written import (
     ANY_ARGS,
     ANY_TEXT,
@@ -45,6 +45,12 @@ LIMIT = {
     "args": {"limit": "tool_calls", "used": 100},
     "args_schema": {},
     "allowed_decisions": (Verdict.APPROVE, Verdict.REJECT),
+}
+TRIGGER: dict[str, Any] = LIMIT | {
+    "tool": FAILURES,
+    "title": "“Morning” failed 3 times in a row and is paused. Let it go on?",
+    "args": {"limit": "failures", "used": 3, "trigger": "Morning", "error": "It broke."},
+    "why": "The last time: It broke. Approve lets it fire at its next time again; Reject switches it off.",
 }
 CHARACTERS_THAT_ARE_TOO_MANY = 100_000
 
@@ -297,6 +303,30 @@ def test_a_confirmation_repeats_reason_and_response() -> None:
 def test_a_limit_that_was_raised_tells_that_the_run_goes_on() -> None:
     done = _decided(**LIMIT, state=ActionState.APPROVED, decision=Verdict.APPROVE)
     assert "The run goes on." in text_of(confirmation(heads(), done, title="Paper"))
+
+
+def test_a_question_about_a_trigger_says_what_failed_and_what_either_answer_does() -> None:
+    for said in (text_of(_request(action(**TRIGGER))), html_of(_request(action(**TRIGGER)))):
+        flat = _collapsed(said)
+        assert TRIGGER["title"] in flat
+        assert TRIGGER["why"] in flat
+        assert "run ends" not in flat
+        assert "takes no arguments" not in flat
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "said"),
+    [
+        (ActionState.APPROVED, Verdict.APPROVE, "The trigger fires again at its next time."),
+        (ActionState.REJECTED, Verdict.REJECT, "The trigger is switched off."),
+        (ActionState.WITHDRAWN, None, "Withdrawn: the trigger was switched on or off, or removed"),
+    ],
+)
+def test_an_answer_about_a_trigger_tells_what_becomes_of_it(
+    state: ActionState, verdict: Verdict | None, said: str
+) -> None:
+    done = _decided(**TRIGGER, state=state, decision=verdict)
+    assert said in _collapsed(text_of(confirmation(heads(), done, title="Paper")))
 
 
 def test_a_confirmation_of_what_is_too_long_says_so() -> None:

@@ -14,7 +14,7 @@ from pizzabot.adapters.slack.cards import action_id_of, card, pressed, reminder
 
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
-from pizzabot.messages import Action, ActionKind, ActionState, Snooze, Verdict, Vote
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Snooze, Verdict, Vote
 from pizzabot.text import exact
 from tests.fakes.slack.blocks import check_blocks, controls, label, words
 from tests.unit.slack.pure.actions import ANY_TEXT, ARGUMENTS, INTEGER, NOW, STRING, action, schemas
@@ -235,6 +235,25 @@ def test_a_question_of_a_limit_has_no_arguments() -> None:
     _, blocks = _checked(asked)
     assert _arguments(blocks) == []
     assert "no arguments" not in words(blocks, {})
+
+
+def test_a_question_about_a_trigger_says_what_failed_and_how_it_ended() -> None:
+    asked = action(
+        kind=ActionKind.LIMIT,
+        tool=FAILURES,
+        args={"limit": "failures", "used": 3, "trigger": "Morning", "error": "It broke."},
+        title="“Morning” failed 3 times in a row and is paused. Let it go on?",
+        why="The last time: It broke. Approve lets it fire at its next time again; Reject switches it off.",
+        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
+    )
+    _, blocks = _checked(asked)
+    read = words(blocks, {})
+    assert asked.title in read
+    assert str(asked.why) in read
+    assert _arguments(blocks) == []
+    assert set(_buttons(blocks)) >= {"Approve", "Reject"}
+    _, blocks = _checked(replace(asked, state=ActionState.WITHDRAWN))
+    assert "Withdrawn: the trigger was switched on or off, or removed." in words(blocks, {})
 
 
 def test_a_call_without_arguments_says_so() -> None:
