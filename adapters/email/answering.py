@@ -112,7 +112,9 @@ class Answering:
         action = await self._deciding.asked(reply)
         if letter.kind is LetterKind.MALFORMED:
             await self._unreadable(reply, action)
-        elif reply.asked is not None and await self._handing.stops(reply, reply.asked):
+        elif await self._handing.steers(reply) or (
+            reply.asked is not None and await self._handing.stops(reply, reply.asked)
+        ):
             pass
         elif reply.asked is not None and reply.asked.digest_id is not None:
             await self._deciding.take_list(reply, reply.asked.digest_id, one_mail=len(found) == 1)

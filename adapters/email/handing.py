@@ -15,7 +15,7 @@ from pizzabot.doors import Doors
 from pizzabot.errors import Refused, Unavailable
 from pizzabot.inbox.intake import MAX_ATTACHMENTS, MAX_TEXT, MAX_TITLE
 from pizzabot.messages import Accepted, Attachment, InboundMessage, ThreadState, Told
-from pizzabot.people import Person
+from pizzabot.people import Person, may_administer
 from pizzabot.text import storable
 
 from . import words
@@ -27,6 +27,8 @@ from .talks import Asked, Talks, mail_key, written
 logger = logging.getLogger(__name__)
 
 _ACTIVE = (ThreadState.QUEUED, ThreadState.RUNNING, ThreadState.WAITING)
+_STOP_EVERYTHING = ("stop everything", "stop all")
+_RESUME = ("resume", "resume everything", "resume all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,25 @@ class Handing:
             thread = await self._doors.thread(thread_id, self._doors.people.owner)
             await self.tell(reply, thread_id, words.kept(waits=thread.state is ThreadState.WAITING))
 
+    async def steers(self, reply: Reply) -> bool:
+        """Whether it was an owner's word that everything stops, or goes on."""
+        if not may_administer(reply.person):
+            return False
+        word = _only_word(reply.letter)
+        if word in _STOP_EVERYTHING or (word == "stop" and reply.asked is None):
+            # First the message, so that its conversation is told like every other that was at work.
+            await self.say(reply, quietly=True)
+            await self._doors.stop_everything(reply.person, VIA)
+            return True
+        if word in _RESUME and reply.asked is not None and await self._doors.reports.stopped() is not None:
+            await self._doors.resume_everything(reply.person, VIA)
+            await self.tell(reply, reply.asked.thread_id, words.RESUMED)
+            return True
+        return False
+
     async def stops(self, reply: Reply, asked: Asked) -> bool:
         """Whether it was the word stop, and something was at work in the thread."""
-        own = reply.letter.own
-        if not own.agrees or own.text.strip().rstrip(".!").casefold() != "stop":
+        if _only_word(reply.letter) != "stop":
             return False
         key = f"deciding/stop/{reply.key}"
         begun = await self._doors.note(VIA, key) is not None
@@ -188,6 +205,11 @@ class Handing:
             f"told/{reply.key}", thread_id, VIA, reply.place.address, reply.person.name, text, digest_id
         )
         await self._doors.tell(told)
+
+
+def _only_word(letter: Letter) -> str:
+    """What was written, when it is all there is and the parts of the mail agree on it."""
+    return letter.own.text.strip().rstrip(".!").casefold() if letter.own.agrees else ""
 
 
 def _said(text: str, letter: Letter) -> tuple[str, list[Attachment]]:

@@ -10,6 +10,7 @@ from pizzabot.messages import Action, ActionState, Args, Verdict
 from .writing.actions import PHRASES, outcome, standing
 
 SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
+RESUMED = "Everything goes on\n\nWhat arrived meanwhile starts now."
 NOT_BY_MAIL = "this cannot be decided by answering the mail; please open its link."
 NOT_MEANT = "your mail does not name our address in To or Cc. Please answer the mail that asks, itself."
 UNREADABLE = "your mail did not arrive whole, or was too large. Please send it again, without large files."

@@ -231,3 +231,20 @@ async def test_a_result_from_elsewhere_comes_by_mail_and_can_be_answered(post: P
     assert again["In-Reply-To"] is not None
     thread = (await cay.get(f"/api/threads/{made['thread_id']}")).json()
     assert "[[say answered by mail]]" in [m["text"] for m in thread["messages"]]
+
+
+@pytest.mark.parametrize("word", ["Stop everything", "stop!"])
+async def test_an_owner_stops_everything_by_mail_and_answers_to_go_on(post: Post, word: str) -> None:
+    await post.sends(ADA, word, subject="Wait")
+    told = await post.gets(ADA, "Stopped by Ada")
+    assert (await post.served.http.get("/api/status")).json()["stopped"]
+    await post.answers(ADA, told, "Resume")
+    await post.gets(ADA, "Everything goes on")
+    assert not (await post.served.http.get("/api/status")).json()["stopped"]
+    assert not [m for m in post.mails(ADA) if "You said" in body(m) and "top" in body(m)]
+
+
+async def test_stop_in_a_new_mail_of_anybody_else_is_a_message(post: Post) -> None:
+    await post.sends(CAY, "Stop", subject="A word")
+    await post.gets(CAY, "You said")
+    assert not (await post.served.http.get("/api/status")).json()["stopped"]
