@@ -76,7 +76,9 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
     return [
         other
         for other in store.open_of_tool(connection, action.tool)
-        if other.id != action.id and all(other.args.get(k) == action.args.get(k) for k in same)
+        if other.id != action.id
+        and other.is_open
+        and all(other.args.get(k) == action.args.get(k) for k in same)
     ]
 
 

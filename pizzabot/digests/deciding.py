@@ -18,6 +18,7 @@ from pizzabot.approvals import numbered
 from pizzabot.approvals.numbered import Command
 from pizzabot.approvals.verdicts import ENGLISH, Words
 from pizzabot.approvals.when import parse_when
+from pizzabot.clock import spoken
 from pizzabot.digests.showing import offered, one_line
 from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Digest, Verdict
@@ -41,6 +42,8 @@ class Deciding(Protocol):
     """What deciding needs of the doors."""
 
     async def decide(self, decision: Decision) -> Action: ...
+
+    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action: ...
 
     async def note(self, channel: str, key: str) -> str | None: ...
 
@@ -105,7 +108,7 @@ async def _done(
     doors: Deciding, command: Command, action: Action, bound_to: str, person: Person, via: str, key: str
 ) -> str:
     if command.verdict is None:
-        return "cannot be put off yet, so it keeps waiting."
+        return await _put_off(doors, command, action, person, via)
     mark = f"deciding/{action.id}"
     if action.state is not ActionState.PENDING:
         return await _settled(doors, command.verdict, action, person, via, key)
@@ -133,12 +136,25 @@ async def _done(
     return _words(command.verdict, decided)
 
 
+async def _put_off(doors: Deciding, command: Command, action: Action, person: Person, via: str) -> str:
+    try:
+        snoozed = await doors.snooze(action.id, person, command.snooze, via)
+    except Unavailable:
+        raise
+    except Refused as error:
+        return f"was not put off. {error}"
+    until = next((snooze.until for snooze in snoozed.snoozes if snooze.person == person.name), None)
+    return f"put off until {spoken(until, person.timezone)}." if until is not None else "put off."
+
+
 async def _settled(
     doors: Deciding, verdict: Verdict, action: Action, person: Person, via: str, key: str
 ) -> str:
     """What is said of something that is decided: by this very reply, when a crash came between, or before."""
     by_this = (action.decided_by, action.decided_via, action.decision) == (person.name, via, verdict)
     if by_this and await doors.note(via, f"deciding/{action.id}") == key:
+        return _words(verdict, action)
+    if action.state is ActionState.PENDING and any(vote.person == person.name for vote in action.votes):
         return _words(verdict, action)
     if action.state is ActionState.PENDING:
         return "changed since it was listed, and was not decided. Look at it again."
@@ -147,5 +163,7 @@ async def _settled(
 
 
 def _words(verdict: Verdict, action: Action) -> str:
+    if action.state is ActionState.PENDING:  # it takes several, and this was one of them
+        return f"your approval counts; {len(action.votes)} of {action.quorum} approved."
     reason = f" Reason: {action.reason}" if action.reason else ""
     return f"{_DONE[verdict]}.{reason}"

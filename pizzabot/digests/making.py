@@ -132,7 +132,7 @@ def _items(connection: sa.Connection, person: Person, people: People) -> tuple[t
     for action_id in theirs[:MOST_ITEMS]:
         action = actions.get(connection, action_id)
         thread = threads.get(connection, action.thread_id) if action is not None else None
-        if action is not None and thread is not None:
+        if action is not None and thread is not None and people.decides_action(person, action, thread.owner):
             found.append(DigestItem(len(found) + 1, action, thread.title, action.digest))
     return tuple(found), len(theirs) - len(found)
 

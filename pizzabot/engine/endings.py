@@ -22,7 +22,7 @@ from pizzabot.approvals.policy import Policy
 from pizzabot.clock import Clock
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, ActionState, OutboundKind, RunState, Told, Working
+from pizzabot.messages import FAILURES, Action, ActionState, OutboundKind, RunState, Told, Working
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, quiet_until
@@ -176,7 +176,7 @@ class Endings:
         now: datetime,
     ) -> None:
         """Queue a message for everybody who is told, for some when their quiet hours end."""
-        for place in self._told_in(thread):
+        for place in self.told_in(thread):
             outbox.enqueue(
                 connection,
                 now,
@@ -218,7 +218,8 @@ class Endings:
         found = recipients.of_unattended(thread.tells or (), owner, self.people, self.channels)
         return [place for place in found if place.person is None]
 
-    def _told_in(self, thread: threads.Thread) -> list[recipients.Place]:
+    def told_in(self, thread: threads.Thread) -> list[recipients.Place]:
+        """Where news of a thread is told."""
         owner = self.people.by_name(thread.owner)
         if thread.channel == threads.UNATTENDED:
             return recipients.of_unattended(thread.tells, owner, self.people, self.channels)
@@ -326,7 +327,7 @@ class Endings:
         own = self.own_places(thread)
         owner = self.people.by_name(thread.owner)
         is_owners = owner is not None and owner.role == "owner"
-        here = self._told_in(thread) if thread.channel == threads.UNATTENDED else own
+        here = self.told_in(thread) if thread.channel == threads.UNATTENDED else own
         places = list(here) if is_owners or not note.to_owners else []
         if note.to_owners:
             others = [person for person in self.people.owners if person != owner]
@@ -376,7 +377,9 @@ class Endings:
         return [p for p in self.people if self.people.decides_action(p, action, thread.owner)]
 
     def wind(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
-        """Start the clock of an action that waits."""
+        """Start the clock of an action that waits; that of a question about a trigger stands still."""
+        if action.tool == FAILURES:
+            return
         timing, names = self.policy.timing(action.tool), [p.name for p in self.deciding(action, thread)]
         overdue.wind(connection, action, timing, names, self.clock.now())
 

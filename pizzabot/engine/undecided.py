@@ -85,7 +85,9 @@ class Undecided:
             text=f"Nobody decided in time: {action.title} The work waits. Reopen it to decide after all.",
             run_id=action.run_id,
         )
-        self._say(connection, expired, recipients.Place(thread.channel, thread.address, None), now)
+        unattended = thread.channel == threads.UNATTENDED
+        for place in self._endings.told_in(thread) if unattended else self._endings.own_places(thread):
+            self._say(connection, expired, place, now)
         return expired
 
     def _escalate(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:

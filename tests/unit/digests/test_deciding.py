@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pizzabot.approvals.decide import already_decided, check
+from pizzabot.approvals.when import parse_when
 from pizzabot.digests.deciding import carry_out, meant
 from pizzabot.errors import Conflict, Refused, Unavailable
-from pizzabot.messages import Action, ActionState, Decision, Digest, Verdict
+from pizzabot.messages import Action, ActionState, Decision, Digest, Snooze, Verdict
 from pizzabot.people import Person
 from tests.unit.digests.listed import NOW, digest, item
 
@@ -46,6 +48,12 @@ class Doors:
         self.actions[action.id] = action
         self.decided.append((action.id, decision.verdict))
         return action
+
+    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action:
+        until = parse_when(when, NOW, ZoneInfo(person.timezone))
+        snoozed = replace(self.actions[action_id], snoozes=(Snooze(person.name, until),))
+        self.actions[action_id] = snoozed
+        return snoozed
 
     async def note(self, channel: str, key: str) -> str | None:
         return self.notes.get(f"{channel} {key}")
@@ -144,11 +152,10 @@ async def test_what_could_not_be_stored_is_brought_again() -> None:
         await carried_out(here, "approve 1")
 
 
-async def test_what_is_put_off_is_told_that_it_keeps_waiting_and_the_others_count() -> None:
+async def test_what_is_put_off_is_said_with_its_time_and_the_others_count() -> None:
     here = doors()
     said = await carried_out(here, "approve 1; snooze 2 to Mon")
-    assert said.splitlines() == [
-        "1. Pay invoice 1: approved.",
-        "2. Pay invoice 2: cannot be put off yet, so it keeps waiting.",
-    ]
+    first, second = said.splitlines()
+    assert first == "1. Pay invoice 1: approved."
+    assert second.startswith("2. Pay invoice 2: put off until Monday")
     assert here.decided == [("a1", Verdict.APPROVE)]

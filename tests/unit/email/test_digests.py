@@ -219,12 +219,12 @@ async def test_anything_else_goes_to_the_agent_which_knows_the_digest(post: Post
     assert any(question in message["text"] for message in thread["messages"])
 
 
-async def test_snooze_is_understood_and_said_to_come_later(post: Post) -> None:
+async def test_snooze_puts_off_and_says_until_when(post: Post) -> None:
     await clear(post)
     found = await digest(post, 2)
     await post.answers(CAY, found.mail, "approve 1; snooze 2 to Mon")
     said = await answered(post, found, "What you decided")
-    assert "cannot be put off yet" in said
+    assert "put off until Monday" in said
     await post.decided(thread_at(found, 1), "approved")
     assert (await post.action(thread_at(found, 2)))["state"] == "pending"
 
