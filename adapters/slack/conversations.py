@@ -263,6 +263,7 @@ class Conversations:
             "text": message.text,
             "address": message.address,
             "thread_id": message.thread_id,
+            "is_guest": message.is_guest,
             "files": files,
             "user": user,
         }
@@ -303,6 +304,7 @@ class Conversations:
             thread_id=held["thread_id"],
             key=item.key,
             attachments=fetched,
+            is_guest=held.get("is_guest", False),
         )
         if missing:
             self._note(

@@ -396,15 +396,15 @@ def pending_in(
 
 def waiting(
     connection: sa.Connection, visible: sa.ColumnElement[bool]
-) -> list[tuple[str, tuple[str, ...], str]]:
-    """What waits in threads that `visible` admits, oldest first: action, approvers, the thread's owner."""
+) -> list[tuple[str, tuple[str, ...], int, str]]:
+    """What waits in threads that `visible` admits, oldest first: action, approvers, quorum, its owner."""
     query = (
-        sa.select(actions.c.id, actions.c.approvers, threads.c.owner)
+        sa.select(actions.c.id, actions.c.approvers, actions.c.quorum, threads.c.owner)
         .join(threads, threads.c.id == actions.c.thread_id)
         .where(ACTION_PENDING, visible)
         .order_by(actions.c.id)
     )
-    return [(row.id, tuple(row.approvers), row.owner) for row in connection.execute(query)]
+    return [(row.id, tuple(row.approvers), row.quorum, row.owner) for row in connection.execute(query)]
 
 
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:

@@ -128,6 +128,8 @@ async def _done(
         raise
     except Conflict as error:
         now = error.details.get("action", action)
+        if error.code == "already_approved":
+            return _words(command.verdict, now)
         return await _settled(doors, command.verdict, now, person, via, key)
     except NotFound:
         return "is not there any more. Nothing was changed."
@@ -153,8 +155,6 @@ async def _settled(
     """What is said of something that is decided: by this very reply, when a crash came between, or before."""
     by_this = (action.decided_by, action.decided_via, action.decision) == (person.name, via, verdict)
     if by_this and await doors.note(via, f"deciding/{action.id}") == key:
-        return _words(verdict, action)
-    if action.state is ActionState.PENDING and any(vote.person == person.name for vote in action.votes):
         return _words(verdict, action)
     if action.state is ActionState.PENDING:
         return "changed since it was listed, and was not decided. Look at it again."

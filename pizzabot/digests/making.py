@@ -125,14 +125,14 @@ def _items(connection: sa.Connection, person: Person, people: People) -> tuple[t
     """What the person may decide, the longest waiting first, and how much more there is."""
     theirs = [
         action_id
-        for action_id, approvers, owner in actions.waiting(connection, pages.visible_to(person))
-        if people.decides(person, approvers, owner)
+        for action_id, approvers, quorum, owner in actions.waiting(connection, pages.visible_to(person))
+        if people.decides(person, approvers, owner, quorum)
     ]
     found: list[DigestItem] = []
     for action_id in theirs[:MOST_ITEMS]:
         action = actions.get(connection, action_id)
         thread = threads.get(connection, action.thread_id) if action is not None else None
-        if action is not None and thread is not None and people.decides_action(person, action, thread.owner):
+        if action is not None and thread is not None:
             found.append(DigestItem(len(found) + 1, action, thread.title, action.digest))
     return tuple(found), len(theirs) - len(found)
 
