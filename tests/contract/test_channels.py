@@ -72,6 +72,9 @@ class FewDoors:
 
     async def is_back(self, channel: str) -> None: ...
 
+    async def note(self, channel: str, key: str) -> str | None:
+        return None
+
     @property
     def reports(self) -> FewDoors:
         return self
