@@ -188,6 +188,7 @@ async def result(house: House, case: Mapping[str, Any]) -> dict[str, Any]:
             house.sequences[sequence] = action, names
     if setup["action"] is None:
         names = {}
+    await _quiet(house, action)  # of the case before, in the same conversation
     before = await _action(house, action)
     threads = await _count(house)
     seen = len(house.sink.mails)
@@ -195,7 +196,7 @@ async def result(house: House, case: Mapping[str, Any]) -> dict[str, Any]:
     envelope = [names.get("REPLY_TO", AGENT)]
     sender = _heads(raw).get("return-path", "").strip("<>")
     await house.brings(raw, sender, envelope)
-    await _quiet(house)
+    await _quiet(house, action)
     after = await _action(house, action)
     replies = [m for m in house.sink.mails[seen:] if b"[Action]" not in m.content and b"Re: " in m.content]
     notes = [m for m in replies if not _is_answer(m.content)]
@@ -220,12 +221,14 @@ async def _count(house: House) -> int:
     return int(body["counts"]["all"])
 
 
-async def _quiet(house: House) -> None:
-    """Return when nothing waits to be sent any more."""
-    async with asyncio.timeout(20):
+async def _quiet(house: House, action: Action) -> None:
+    """Return when nothing is at work in the conversation, and nothing waits to be sent any more."""
+    async with asyncio.timeout(40):
         for _ in itertools.count():
+            thread = (await house.served.http.get(f"/api/threads/{action.thread_id}")).json()
             outbox = (await house.served.http.get("/api/status")).json()["outbox"]
-            if outbox["pending"] == outbox["unknown"] == 0:
+            is_at_rest = thread["state"] not in ("queued", "running")
+            if is_at_rest and outbox["pending"] == outbox["unknown"] == 0:
                 return
             await asyncio.sleep(0.02)
 
