@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-AS_OF = "2026-11-30"
-
 
 @dataclass(frozen=True, slots=True)
 class ListPrice:

@@ -177,18 +177,8 @@ class Endings:
     ) -> None:
         """Queue a message for everybody who is told, for some when their quiet hours end."""
         for place in self.told_in(thread):
-            outbox.enqueue(
-                connection,
-                now,
-                key=f"message/{seq}/{place.channel}/{place.address}",
-                channel=place.channel,
-                address=place.address,
-                kind=kind,
-                thread_id=thread.id,
-                person=place.person,
-                message_seq=seq,
-                put_off_until=self._quiet_until(connection, thread, run, place, now),
-            )
+            put_off_until = self._quiet_until(connection, thread, run, place, now)
+            _queue(connection, thread, seq, kind, place, now, put_off_until=put_off_until)
 
     def _quiet_until(
         self,
@@ -225,6 +215,11 @@ class Endings:
             return recipients.of_unattended(thread.tells, owner, self.people, self.channels)
         own = recipients.Place(thread.channel, thread.address, None)
         return recipients.for_answer(own, owner, self.channels)
+
+    def places_of_news(self, thread: threads.Thread) -> list[recipients.Place]:
+        """Where something is said to the conversation itself: of one that nobody wrote, where it is told."""
+        is_unattended = thread.channel == threads.UNATTENDED
+        return self.told_in(thread) if is_unattended else self.own_places(thread)
 
     def show_status(self, connection: sa.Connection, thread_id: str, channel: str) -> Working | None:
         """Queue the status message of the run at work in a thread that lives in `channel`, once per run.
@@ -324,26 +319,14 @@ class Endings:
             text=note.text,
             run_id=run.id,
         )
-        own = self.own_places(thread)
         owner = self.people.by_name(thread.owner)
         is_owners = owner is not None and owner.role == "owner"
-        here = self.told_in(thread) if thread.channel == threads.UNATTENDED else own
-        places = list(here) if is_owners or not note.to_owners else []
+        places = self.places_of_news(thread) if is_owners or not note.to_owners else []
         if note.to_owners:
             others = [person for person in self.people.owners if person != owner]
-            places += recipients.for_people(own, others, self.channels)
+            places += recipients.for_people(self.own_places(thread), others, self.channels)
         for place in places:
-            outbox.enqueue(
-                connection,
-                now,
-                key=f"message/{seq}/{place.channel}/{place.address}",
-                channel=place.channel,
-                address=place.address,
-                kind="notice",
-                thread_id=thread.id,
-                person=place.person,
-                message_seq=seq,
-            )
+            _queue(connection, thread, seq, "notice", place, now)
         return True
 
     def announce(self, connection: sa.Connection, action: Action) -> None:
@@ -399,3 +382,28 @@ class Endings:
             subject=subject,
             data=data,
         )
+
+
+def _queue(
+    connection: sa.Connection,
+    thread: threads.Thread,
+    seq: int,
+    kind: OutboundKind,
+    place: recipients.Place,
+    now: datetime,
+    *,
+    put_off_until: datetime | None = None,
+) -> None:
+    """Queue a message of a thread for one place, once."""
+    outbox.enqueue(
+        connection,
+        now,
+        key=f"message/{seq}/{place.channel}/{place.address}",
+        channel=place.channel,
+        address=place.address,
+        kind=kind,
+        thread_id=thread.id,
+        person=place.person,
+        message_seq=seq,
+        put_off_until=put_off_until,
+    )

@@ -85,8 +85,7 @@ class Undecided:
             text=f"Nobody decided in time: {action.title} The work waits. Reopen it to decide after all.",
             run_id=action.run_id,
         )
-        unattended = thread.channel == threads.UNATTENDED
-        for place in self._endings.told_in(thread) if unattended else self._endings.own_places(thread):
+        for place in self._endings.places_of_news(thread):
             self._say(connection, expired, place, now)
         return expired
 
