@@ -175,29 +175,30 @@ class Endings:
         kind: OutboundKind,
         now: datetime,
     ) -> None:
-        """Queue a message for everybody who is told, for some when their quiet hours end."""
-        for place in self.told_in(thread):
-            put_off_until = self._quiet_until(connection, thread, run, place, now)
-            _queue(connection, thread, seq, kind, place, now, put_off_until=put_off_until)
+        """Queue a message for everybody who is told, for some when their quiet hours end.
 
-    def _quiet_until(
-        self,
-        connection: sa.Connection,
-        thread: threads.Thread,
-        run: Run,
-        place: recipients.Place,
-        now: datetime,
-    ) -> datetime | None:
-        """When somebody may be told of a result, when that is not now.
-
-        A conversation goes on at any time, also one that a trigger began and a person answered.
+        Whoever wrote what is answered is told at any time, and where they wrote.
         """
-        person = self.people.by_name(place.person) if place.person is not None else None
-        until = quiet_until(person, now) if person is not None else None
-        if until is None or thread.channel != threads.UNATTENDED:
-            return until
-        asked = threads.messages_of_run(connection, run.id, thread.id)
-        return until if all(message.channel == threads.UNATTENDED for message in asked) else None
+        authors = self._authors(connection, thread, run)
+        told = recipients.where_written(self.told_in(thread), authors, self.channels)
+        for place in told:
+            person = self.people.by_name(place.person) if place.person is not None else None
+            waits = person is not None and all(person != author for author, _ in authors)
+            until = quiet_until(person, now) if person is not None and waits else None
+            _queue(connection, thread, seq, kind, place, now, put_off_until=until)
+
+    def _authors(
+        self, connection: sa.Connection, thread: threads.Thread, run: Run
+    ) -> list[tuple[Person, str]]:
+        """Who wrote what a run answers in a thread that nobody began, each with the channel."""
+        if thread.channel != threads.UNATTENDED:
+            return []  # it lives where it began
+        return [
+            (person, message.channel)
+            for message in threads.messages_of_run(connection, run.id, thread.id)
+            if message.channel not in (None, threads.UNATTENDED)
+            and (person := self.people.by_name(message.author)) is not None
+        ]
 
     def own_places(self, thread: threads.Thread) -> list[recipients.Place]:
         """Where everybody in the conversation reads: none for a thread that nobody wrote, but for the

@@ -92,6 +92,28 @@ def of_unattended(
     return _distinct(found)
 
 
+def where_written(
+    told: Sequence[Place], authors: Iterable[tuple[Person, str]], channels: Channels
+) -> list[Place]:
+    """The places of a thread that nobody began, when people went on with it: each is told in the channel in
+    which they wrote, and besides only where their `notify.unread` says so.
+
+    A conversation of the thread's own in that channel is where they wrote. Where a channel does not reach
+    them, they are told as ever.
+    """
+    conversations = {place.channel for place in told if place.person is None}
+    reached = [
+        (person, Place(channel, address, person.name))
+        for person, channel in authors
+        if channel in channels
+        and channel not in conversations
+        and (address := channels[channel].address_of(person)) is not None
+    ]
+    moved = {person.name for person, _ in reached if person.notify.unread is None}
+    found = [place for place in told if place.person not in moved] + [place for _, place in reached]
+    return _distinct(found)
+
+
 def for_people(own: Sequence[Place], people: Iterable[Person], channels: Channels) -> list[Place]:
     """Where these people are told of news of a thread that is not theirs."""
     return _distinct([p for person in people for p in _besides(own, person, person.notify.unread, channels)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
@@ -44,7 +45,9 @@ def endings(clock: FakeClock) -> Endings:
     )
 
 
-def fires(connection: sa.Connection, clock: FakeClock, key: str = "one") -> runs.Run:
+def fires(
+    connection: sa.Connection, clock: FakeClock, key: str = "one", tells: tuple[str, ...] | None = None
+) -> runs.Run:
     """Work that nobody wrote, at work."""
     message = InboundMessage(UNATTENDED, "Ada", "Look at the books.", key=key)
     intake.accept(
@@ -54,7 +57,7 @@ def fires(connection: sa.Connection, clock: FakeClock, key: str = "one") -> runs
         clock.now(),
         model="demo:demo",
         allowance=ALLOWANCE,
-        unattended=Unattended("trigger-1"),
+        unattended=Unattended("trigger-1", tells=tells),
     )
     return starts(connection, clock)
 
@@ -120,6 +123,22 @@ async def test_whoever_answers_at_night_is_answered_at_night(database: Database)
         arrives(connection, clock, "And the cellar?", channel="email", thread_id=run.thread_id)
         again = starts(connection, clock)
         endings(clock).done(connection, again, {}, "Pizza Bot", "Dry.")
+        assert told(connection, clock) == [("answer", "ada@example.com")]
+
+    await database.write(work)
+
+
+async def test_an_answer_at_night_to_one_does_not_wake_the_others_who_are_told(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+    bob = Person("Bob", "member", ("bob@example.com",), quiet_hours="20:00-07:00")
+    people = replace(endings(clock), people=People([ADA, bob]))
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock, tells=("email", "Bob"))
+        arrives(connection, clock, "And the cellar?", channel="email", thread_id=run.thread_id)
+        people.done(connection, run, {}, "Pizza Bot", "All is well.")
+        assert told(connection, clock) == []
+        people.done(connection, starts(connection, clock), {}, "Pizza Bot", "Dry.")
         assert told(connection, clock) == [("answer", "ada@example.com")]
 
     await database.write(work)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pizzabot.outbox.recipients import Place, for_action, for_answer, places_of
+from pizzabot.outbox.recipients import Place, for_action, for_answer, places_of, where_written
 from pizzabot.people import Notify, Person
 
 
@@ -114,3 +114,34 @@ def test_an_answer_is_told_once_to_its_owner_who_has_the_thread_before_them() ->
     own = Place("slack", "with Ada", None)
     found = for_answer(own, _person("Ada", unread=("slack", "email")), CHANNELS)
     assert [place.channel for place in found] == ["slack", "email"]
+
+
+@pytest.mark.parametrize(
+    ("told", "unread", "wrote_in", "expected"),
+    [
+        (["slack"], None, ["email"], ["email"]),
+        (["slack"], None, ["slack"], ["slack"]),
+        (["slack"], None, ["email", "slack"], ["email", "slack"]),
+        (["slack"], ("slack",), ["email"], ["slack", "email"]),
+        (["slack"], None, ["pigeon"], ["slack"]),
+        (["slack"], None, [], ["slack"]),
+        ([], (), ["email"], ["email"]),
+    ],
+)
+def test_whoever_goes_on_with_a_thread_that_nobody_began_is_told_where_they_wrote(
+    told: list[str], unread: tuple[str, ...] | None, wrote_in: list[str], expected: list[str]
+) -> None:
+    ada = _person("Ada", unread=unread)
+    places = [Place(name, "@Ada", "Ada") for name in told]
+    found = where_written(places, [(ada, channel) for channel in wrote_in], CHANNELS)
+    assert found == [Place(name, "@Ada", "Ada") for name in expected]
+
+
+def test_a_conversation_that_is_told_is_where_they_wrote_and_others_are_told_as_ever() -> None:
+    conversation, bobs = Place("slack", "C1", None), Place("web", "@Bob", "Bob")
+    assert where_written([conversation, bobs], [(_person("Ada"), "slack")], CHANNELS) == [conversation, bobs]
+    assert where_written([conversation, bobs], [(_person("Ada"), "email")], CHANNELS) == [
+        conversation,
+        bobs,
+        Place("email", "@Ada", "Ada"),
+    ]
