@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from pizzabot import audit
 from pizzabot.approvals import decide as approvals
 from pizzabot.approvals.when import parse_when
 from pizzabot.clock import Clock
@@ -490,10 +491,14 @@ class Doors:
             ]
         }
 
-    async def remove_old(self, person: Person) -> dict[str, Any]:
+    async def remove_old(self, person: Person, via: str) -> dict[str, Any]:
         """Remove some of it now: `{"removed": {kind: count}, "finished": bool}`; for owners."""
         administer(person)
-        removed, finished = await self._retention.work(self.clock.now())
+        now = self.clock.now()
+        removed, finished = await self._retention.work(now)
+        if removed:
+            about: dict[str, Any] = {"actor": person.name, "via": via, "subject": "all", "data": removed}
+            await self._write(lambda c: audit.append(c, now, event="retention.removed", **about))
         return {"removed": removed, "finished": finished}
 
     async def reconnect(self, server: str, person: Person) -> None:

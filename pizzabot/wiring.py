@@ -242,9 +242,13 @@ async def open_runtime(
         def url() -> str:
             return str(getattr(channels.get("api"), "url", settings.web.public_url))
 
+        def has_skill(name: str) -> bool:
+            found = skills().get(name)
+            return found is not None and found.content is not None
+
         ticker = Ticker(
             database,
-            Work(people, engine.endings, settings.model, _allowance(settings).to_json(), url),
+            Work(people, engine.endings, settings.model, _allowance(settings).to_json(), url, has_skill),
             ready=lambda: tools.settle(_TOOLS_SETTLE_SECONDS),
             began=began,
             publish=events.publish,
@@ -256,6 +260,7 @@ async def open_runtime(
             people=people,
             seal=Seal(home.seal_key),
             ticker=ticker,
+            has_skill=has_skill,
             publish=events.publish,
             changed=clockwork.wake,
         )

@@ -91,10 +91,11 @@ def channels(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", "settings", line, "remove it, or wait for the version that has it")
 
 
-def triggers(settings: Settings) -> Iterator[Finding]:
-    """Whether every table of `[[triggers]]` can be one."""
+def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
+    """Whether every table of `[[triggers]]` can be one, and has the skills that it names."""
     from pizzabot.clock import SystemClock
     from pizzabot.errors import Invalid
+    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover
     from pizzabot.triggers.trigger import made_from_table
 
     people, now, wrong = settings.directory(), SystemClock().now(), False
@@ -104,6 +105,19 @@ def triggers(settings: Settings) -> Iterator[Finding]:
         except Invalid as error:
             wrong = True
             yield Finding("error", "triggers", str(error), "correct it in pizzabot.toml")
+    usable = {
+        skill.id.casefold()
+        for skill in discover([SkillRoot(home.skills, "home"), builtin_root()]).skills
+        if skill.content
+    }
+    for table in settings.triggers:
+        for skill in table.skills or ():
+            if skill.casefold() not in usable:
+                wrong = True
+                said = f'[[triggers]] "{table.name}": there is no skill {skill} that can be used'
+                yield Finding(
+                    "error", "triggers", said, "correct it, or add the skill; `pizzabot skills` lists them"
+                )
     if settings.triggers and not wrong:
         count = len(settings.triggers)
         yield Finding("ok", "triggers", f"{count} in pizzabot.toml")

@@ -86,7 +86,7 @@ def _of_settings(
     home: Home, settings: Settings, environ: Mapping[str, str], *, offline: bool, send: bool
 ) -> Iterator[Finding]:
     yield from checks.channels(settings)
-    yield from checks.triggers(settings)
+    yield from checks.triggers(home, settings)
     yield from checks.prices(settings)
     yield from checks.databases(home, settings)
     if not offline:

@@ -539,6 +539,8 @@ occurrences = sa.Table(
 )
 OCCURRENCE_OPEN = _is(occurrences.c.state, "pending", "running", "waiting")
 sa.Index("occurrences_open", occurrences.c.id, **_where(OCCURRENCE_OPEN))
+OCCURRENCE_FAILED = _is(occurrences.c.state, "failed")
+sa.Index("occurrences_failed", occurrences.c.id, occurrences.c.run_id, **_where(OCCURRENCE_FAILED))
 
 disabled_skills = sa.Table(
     "disabled_skills",

@@ -90,7 +90,7 @@ class Endings:
         )
         if thread.owner == person:
             threads.mark(connection, thread_id, unread=thread.unread, archived=None)
-        self._tell(connection, thread, run, seq, "notice", now)
+        self._tell(connection, thread, seq, "notice", now, self._authors(connection, thread, run))
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -150,7 +150,7 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
-        self._tell(connection, thread, run, seq, kind, now)
+        self._tell(connection, thread, seq, kind, now, self._authors(connection, thread, run))
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -166,22 +166,30 @@ class Endings:
                 allowance=self.allowance,
             )
 
+    def said(self, connection: sa.Connection, thread_id: str, text: str) -> None:
+        """Store a notice that no run wrote, and tell it like a result of unattended work."""
+        now, thread = self.clock.now(), threads.get(connection, thread_id)
+        if thread is None:
+            return
+        seq = threads.add_message(
+            connection, thread_id, now, role="notice", author=threads.AGENT_NAME, text=text
+        )
+        self._tell(connection, thread, seq, "notice", now)
+
     def _tell(
         self,
         connection: sa.Connection,
         thread: threads.Thread,
-        run: Run,
         seq: int,
         kind: OutboundKind,
         now: datetime,
+        authors: Sequence[tuple[Person, str]] = (),
     ) -> None:
         """Queue a message for everybody who is told, for some when their quiet hours end.
 
         Whoever wrote what is answered is told at any time, and where they wrote.
         """
-        authors = self._authors(connection, thread, run)
-        told = recipients.where_written(self.told_in(thread), authors, self.channels)
-        for place in told:
+        for place in recipients.where_written(self.told_in(thread), authors, self.channels):
             person = self.people.by_name(place.person) if place.person is not None else None
             waits = person is not None and all(person != author for author, _ in authors)
             until = quiet_until(person, now) if person is not None and waits else None

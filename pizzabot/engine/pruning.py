@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pizzabot import audit
 from pizzabot.approvals.store import CLOSED
 from pizzabot.database.schema import (
+    OCCURRENCE_OPEN,
     OUTBOX_OPEN,
     RUN_ACTIVE,
     actions,
@@ -24,6 +25,7 @@ from pizzabot.database.schema import (
     chores,
     deliveries,
     messages,
+    occurrences,
     outbox,
     runs,
     threads,
@@ -160,6 +162,7 @@ def _old_said(before: datetime) -> sa.ColumnElement[bool]:
     spent_key = sa.or_(
         outbox.c.key.like("repaint/%"),
         sa.and_(outbox.c.key.like("message/%"), outbox.c.message_seq.is_not(None)),
+        outbox.c.key.like("digest/%"),
         outbox.c.action_id.in_(decided),
         sa.and_(outbox.c.key.like("status/%"), outbox.c.run_id.in_(ended)),
     )
@@ -168,14 +171,17 @@ def _old_said(before: datetime) -> sa.ColumnElement[bool]:
 
 
 def _old_copies(before: datetime) -> sa.ColumnElement[bool]:
-    """Copies in threads at rest that will not be repainted; an answer to one begins a new thread then."""
+    """Copies in threads at rest that will not be repainted; an answer to one begins a new thread then.
+
+    Those of digests go also while their thread goes on: it does so for ever.
+    """
     at_rest = sa.select(threads.c.id).where(_at_rest(before, *_RESTING))
     open_actions = sa.select(actions.c.id).where(
         actions.c.state.in_((ActionState.PENDING, ActionState.EXPIRED))
     )
     return sa.and_(
         deliveries.c.delivered_at < before,
-        deliveries.c.thread_id.in_(at_rest),
+        sa.or_(deliveries.c.thread_id.in_(at_rest), deliveries.c.digest_id.is_not(None)),
         sa.or_(deliveries.c.action_id.is_(None), deliveries.c.action_id.not_in(open_actions)),
     )
 
@@ -216,14 +222,30 @@ def _old_activity(before: datetime) -> sa.ColumnElement[bool]:
 
 
 def amount_of_activity(connection: sa.Connection, before: datetime) -> Amount:
-    """What runs did before then that are over."""
+    """What runs did before then that are over, and firings that ended before then."""
     texts = sum(
         (sa.func.coalesce(sa.func.length(c), 0) for c in (activity.c.name, activity.c.detail)),
         start=sa.literal(_ROW_BYTES),
     )
     query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(texts), 0)).where(_old_activity(before))
     row = connection.execute(query).one()
-    return Amount(int(row[0]), int(row[1]))
+    firings = sa.select(sa.func.count()).select_from(occurrences).where(_old_firings(before))
+    count = connection.execute(firings).scalar_one()
+    return Amount(int(row[0]), int(row[1])) + Amount(count, count * _ROW_BYTES)
+
+
+def _old_firings(before: datetime) -> sa.ColumnElement[bool]:
+    """Firings that ended, but for those under a key of whoever sent or pressed: it must count once for ever.
+
+    What is due is found from when the schedule was watched last, so no other one comes again.
+    """
+    at_work = sa.select(runs.c.id).where(RUN_ACTIVE)
+    return sa.and_(
+        occurrences.c.ended_at < before,
+        occurrences.c.key.like("cron/%"),
+        ~OCCURRENCE_OPEN,
+        sa.or_(occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(at_work)),
+    )
 
 
 def delete_activity(connection: sa.Connection, before: datetime, *, limit: int) -> int:
@@ -234,7 +256,11 @@ def delete_activity(connection: sa.Connection, before: datetime, *, limit: int) 
         these = activity.c.seq.in_(numbers)
         tallies.keep(connection, activity, these)
         connection.execute(sa.delete(activity).where(these))
-    return len(numbers)
+        return len(numbers)
+    some = sa.select(occurrences.c.id).where(_old_firings(before)).order_by(occurrences.c.id).limit(limit)
+    ids = list(connection.execute(some).scalars())
+    connection.execute(sa.delete(occurrences).where(occurrences.c.id.in_(ids)))
+    return len(ids)
 
 
 # -- when it was done ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from pizzabot.digests import making
 from pizzabot.engine.endings import Endings
 from pizzabot.errors import Invalid
 from pizzabot.ids import new_id
-from pizzabot.inbox import intake
+from pizzabot.inbox import intake, threads
 from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import TITLE_LENGTH, UNATTENDED
 from pizzabot.messages import FAILURES, ActionKind, ActionState, InboundMessage, Verdict
@@ -40,16 +40,19 @@ _ERROR_SHOWN = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a firing needs to know to begin a run; `url` is that of the web view, which digests link to."""
+    """What a firing needs to know to begin a run; `url` is that of the web view, which digests link to.
+    `has_skill` says whether a skill can be used.
+    """
 
     people: People
     endings: Endings
     model: str
     allowance: Mapping[str, Any]
     url: Callable[[], str]
+    has_skill: Callable[[str], bool]
 
 
-def note_due(connection: sa.Connection, trigger_id: str, now: datetime) -> int:
+def note_due(connection: sa.Connection, trigger_id: str, now: datetime, work: Work) -> int:
     """Store the firings of a trigger that are due, and when it is due next; how many there are now."""
     trigger = store.lock(connection, trigger_id)
     if trigger is None or trigger.next_run_at is None or trigger.next_run_at > now:
@@ -57,7 +60,7 @@ def note_due(connection: sa.Connection, trigger_id: str, now: datetime) -> int:
     try:
         schedule = trigger.schedule
     except Invalid as error:  # the zone is not known any more
-        _pause(connection, trigger, str(error), now)
+        _pause_and_say(connection, trigger, str(error), now, work)
         return 0
     assert schedule is not None
     found = due(
@@ -109,8 +112,10 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
     owner = work.people.by_name(trigger.owner)
     if owner is None:
         gone = f"{trigger.owner}, to whom it belongs, is nobody of [[people]] any more"
-        _pause(connection, trigger, gone, now)
-        return _ended(connection, known, OccurrenceState.DEAD, gone, now)
+        return _cannot(connection, trigger, known, gone, now, work)
+    if missing := [skill for skill in trigger.skills or () if not work.has_skill(skill)]:
+        gone = f"its skill {missing[0]} is not there any more, or cannot be read"
+        return _cannot(connection, trigger, known, gone, now, work)
     if trigger.kind == "digest":
         return _digest(connection, trigger, known, owner, now, work)
     late = spoken_seconds(known.late_seconds) if known.reason == "catch_up" else None
@@ -153,6 +158,16 @@ def give_up(connection: sa.Connection, occurrence_id: str, now: datetime) -> Occ
         return None
     said = f"It could not be started; the log has the details under {known.id}."
     return _ended(connection, known, OccurrenceState.DEAD, said, now)
+
+
+def _cannot(
+    connection: sa.Connection, trigger: Trigger, known: Occurrence, why: str, now: datetime, work: Work
+) -> Occurrence | None:
+    """Pause a trigger that cannot do its work. What a webhook brought waits until it can."""
+    _pause_and_say(connection, trigger, why, now, work)
+    if known.reason == "webhook":
+        return None
+    return _ended(connection, known, OccurrenceState.DEAD, why, now)
 
 
 def _allowance(trigger: Trigger, work: Work) -> Mapping[str, Any]:
@@ -254,6 +269,8 @@ def _ended(
         ended_at=now,
         thread_id=known.thread_id,
         error=error,
+        payload=None,  # nothing will read it any more
+        fields=None,
     )
     if moved is not None:
         about = {"trigger": moved.trigger_id, "run": moved.run_id, "error": error}
@@ -265,6 +282,24 @@ def _pause(connection: sa.Connection, trigger: Trigger, why: str, now: datetime)
     paused = replace(trigger, paused=why, changed_at=now).watched(now)
     store.put(connection, paused, new=False)
     _audit(connection, now, "trigger.paused", trigger.id, {"why": why})
+
+
+def _pause_and_say(connection: sa.Connection, trigger: Trigger, why: str, now: datetime, work: Work) -> None:
+    """Pause a trigger and tell its owner, or one of the house when that is nobody any more."""
+    _pause(connection, trigger, why, now)
+    owner = work.people.by_name(trigger.owner) or work.people.owner
+    address = f"paused/{trigger.id}"
+    thread_id = threads.at_address(connection, UNATTENDED, address) or threads.create(
+        connection,
+        now,
+        owner=owner.name,
+        channel=UNATTENDED,
+        address=address,
+        title=_title(trigger.name, "paused"),
+        title_source="user",
+    )
+    text = f"“{trigger.name}” is paused: {why.rstrip('.')}. Change it, then switch it on again."
+    work.endings.said(connection, thread_id, text)
 
 
 def _ask(

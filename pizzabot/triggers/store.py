@@ -14,7 +14,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from pizzabot.database.schema import OCCURRENCE_OPEN, RUN_ACTIVE, occurrences, runs, triggers
+from pizzabot.database.schema import (
+    OCCURRENCE_FAILED,
+    OCCURRENCE_OPEN,
+    RUN_ACTIVE,
+    occurrences,
+    runs,
+    triggers,
+)
 from pizzabot.messages import RunState
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
@@ -166,11 +173,10 @@ def of_trigger(
     return _all(connection, query.order_by(occurrences.c.id.desc()).limit(limit))
 
 
-def startable(connection: sa.Connection, limit: int) -> list[str]:
+def startable(connection: sa.Connection) -> list[str]:
     """The ids of what can be started now, or is to be left out now, in the order in which it was due.
 
-    What waits for the one before, or for a person's word about its trigger, is left out: however much of it
-    there is, it holds up no other trigger.
+    What waits for the one before, or for a person's word about its trigger, is left out.
     """
     kept_back = sa.and_(
         occurrences.c.state == OccurrenceState.PENDING,
@@ -206,7 +212,7 @@ def startable(connection: sa.Connection, limit: int) -> list[str]:
         .where(found.c.state == OccurrenceState.PENDING, may_start)
         .order_by(found.c.scheduled_at, found.c.id)
     )
-    return list(connection.execute(query.limit(limit)).scalars())
+    return list(connection.execute(query).scalars())
 
 
 def pending_of(connection: sa.Connection, trigger_id: str) -> int:
@@ -269,7 +275,7 @@ def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState,
         else_=str(OccurrenceState.DEAD),
     )
     open_now = sa.and_(OCCURRENCE_OPEN, occurrences.c.state.in_(_ACTIVE), occurrences.c.state != stands)
-    alive_again = sa.and_(occurrences.c.state == OccurrenceState.FAILED, runs.c.state.in_(_ALIVE))
+    alive_again = sa.and_(OCCURRENCE_FAILED, runs.c.state.in_(_ALIVE))
     error = sa.case((runs.c.state == RunState.STOPPED, STOPPED), else_=runs.c.error_message)
     found: list[tuple[Occurrence, OccurrenceState, str | None]] = []
     for condition in (open_now, alive_again):

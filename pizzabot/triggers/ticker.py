@@ -20,7 +20,6 @@ from pizzabot.triggers.firing import Work
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState
 
 logger = logging.getLogger(__name__)
-_AT_ONCE = 50
 
 
 class Ticker:
@@ -54,7 +53,7 @@ class Ticker:
                 return None
             for trigger in await self._database.read(lambda c: store.scheduled(c, now)):
                 trigger_id = trigger.id
-                await self._database.write(lambda c, t=trigger_id: firing.note_due(c, t, now))  # type: ignore[misc]
+                await self._database.write(lambda c, t=trigger_id: firing.note_due(c, t, now, self._work))  # type: ignore[misc]
             await self._start(now)
             return await self._database.read(store.next_due)
 
@@ -88,15 +87,12 @@ class Ticker:
             await self._start(now)
 
     async def _start(self, now: datetime) -> None:
-        began, more = False, True
-        while more:
-            pending = await self._database.read(lambda c: store.startable(c, _AT_ONCE))
-            changed = [started for one in pending if (started := await self._begin(one, now)) is not None]
-            for started in changed:
-                if started.state in (OccurrenceState.RUNNING, OccurrenceState.SUCCEEDED):
-                    began = True
-                    self._publish(Event("message", started.thread_id))
-            more = len(pending) == _AT_ONCE and bool(changed)
+        began = False
+        for pending in await self._database.read(store.startable):
+            started = await self._begin(pending, now)
+            if started is not None and started.state in (OccurrenceState.RUNNING, OccurrenceState.SUCCEEDED):
+                began = True
+                self._publish(Event("message", started.thread_id))
         self._at_work = await self._database.read(store.threads_at_work)
         if began:
             self._began()

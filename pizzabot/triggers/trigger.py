@@ -151,35 +151,35 @@ def made(
         Invalid: `invalid_trigger`, `invalid_cron` or `invalid_template`, naming the field and the cure.
     """
     if unknown := written.keys() - TriggerTable.model_fields.keys():
-        raise _wrong(sorted(unknown)[0][:60], "is not a field of triggers; remove it")
+        raise wrong(sorted(unknown)[0][:60], "is not a field of triggers; remove it")
     fields = {k: v for k, v in ((fields_of(known) if known else {}) | dict(written)).items() if v is not None}
     fields.pop("secret", None)
     table = _checked(fields)
     kind = table.kind or ("cron" if table.cron is not None else None)
     if kind is None:
-        raise _wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
+        raise wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
     person = people.by_name(table.owner) if table.owner is not None else owner
     if person is None:
-        raise _wrong("owner", f"names nobody of [[people]]: {table.owner}")
+        raise wrong("owner", f"names nobody of [[people]]: {table.owner}")
     prompt = table.prompt or ""
     if kind != "digest" and not prompt.strip():
-        raise _wrong("prompt", "is missing; write what is to be done")
+        raise wrong("prompt", "is missing; write what is to be done")
     if len(prompt) > MAX_PROMPT:
-        raise _wrong("prompt", f"has more than {MAX_PROMPT:,} characters; attach less, or make it a skill")
+        raise wrong("prompt", f"has more than {MAX_PROMPT:,} characters; attach less, or make it a skill")
     if kind == "webhook":
         prompts.check(prompt)
     zone = table.timezone or person.timezone
     if kind == "webhook" and table.cron is not None:
-        raise _wrong("cron", "is not for webhooks; leave it out")
+        raise wrong("cron", "is not for webhooks; leave it out")
     if kind != "webhook" and table.cron is None:
-        raise _wrong("cron", 'is missing; write when it fires, such as "0 8 * * 1-5"')
+        raise wrong("cron", 'is missing; write when it fires, such as "0 8 * * 1-5"')
     if kind != "webhook" and table.signing is not None:
-        raise _wrong("signing", "is for webhooks only; leave it out")
+        raise wrong("signing", "is for webhooks only; leave it out")
     if table.cron is not None:
         Schedule.parse(table.cron, zone)
     _check_places(table.channels or (), people)
     if (table.misfire_max or 0) > _MOST_MISFIRES:
-        raise _wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
+        raise wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
     grace = parse_duration(table.grace) if table.grace is not None else _GRACE
     trigger = Trigger(
         id=id,
@@ -244,9 +244,7 @@ def made_from_table(
     try:
         trigger = made(written, id=id, owner=people.owner, people=people, now=now, source="file", known=known)
         if trigger.kind == "webhook" and table.get("secret") is None:
-            raise _wrong(
-                "secret", 'is missing; write one of at least 16 characters, such as "${HOOK_SECRET}"'
-            )
+            raise wrong("secret", 'is missing; write one of at least 16 characters, such as "${HOOK_SECRET}"')
         if table.get("secret") is not None:
             webhooks.check_secret(table["secret"])
     except Invalid as error:
@@ -299,7 +297,7 @@ def _checked(fields: Mapping[str, Any]) -> TriggerTable:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the trigger"
         said = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
-        raise _wrong(field, said) from error
+        raise wrong(field, said) from error
 
 
 def _check_places(channels: tuple[str, ...], people: People) -> None:
@@ -308,14 +306,15 @@ def _check_places(channels: tuple[str, ...], people: People) -> None:
         if place in _PLACES or (kind == "slack" and target[:1] in ("C", "G") and target.isalnum()):
             continue
         if people.by_name(place) is None:
-            raise _wrong(
+            raise wrong(
                 "channels",
                 f'does not know "{place[:60]}"; write "slack", "email", "web", "slack:" and the id of a '
                 "channel, or a name of [[people]]",
             )
 
 
-def _wrong(field: str, problem: str) -> Invalid:
+def wrong(field: str, problem: str) -> Invalid:
+    """A field that cannot be as it is written, and the cure."""
     said = f"{problem}." if not problem.endswith(".") else problem
     return Invalid(
         f"{field}: {said}",

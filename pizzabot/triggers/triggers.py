@@ -26,7 +26,7 @@ from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
 from pizzabot.triggers import firing, prompts, store, webhooks
 from pizzabot.triggers.ticker import Ticker
-from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger, made, made_from_table
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger, made, made_from_table, wrong
 from pizzabot.triggers.webhooks import Proof, Seal
 
 logger = logging.getLogger(__name__)
@@ -72,11 +72,13 @@ class Triggers:
         people: People,
         seal: Seal,
         ticker: Ticker,
+        has_skill: Callable[[str], bool],
         publish: Callable[[Event], None],
         changed: Callable[[], None],
     ) -> None:
         self._database, self._clock, self._people, self._seal = database, clock, people, seal
         self._ticker, self._publish, self._changed = ticker, publish, changed
+        self._has_skill = has_skill
         self._delivered: defaultdict[str, deque[datetime]] = defaultdict(deque)
 
     # -- seeing ------------------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ class Triggers:
                 "kind: a digest is written in [[people]] of pizzabot.toml, as `digest`.",
                 code="invalid_trigger",
             )
+        self._check_skills(trigger)
         self._own(trigger, person)
         secret, told = self._secret(trigger, written)
         trigger = replace(trigger, secret=secret)
@@ -162,6 +165,8 @@ class Triggers:
         trigger = made(
             written, id=known.id, owner=person, people=self._people, now=now, source=source, known=known
         )
+        if "skills" in written:
+            self._check_skills(trigger)
         self._own(trigger, person)
         told = None
         if "secret" in written or trigger.signing != known.signing:
@@ -372,6 +377,14 @@ class Triggers:
             await self._ticker.start_pending(now)
         found = await self._database.read(lambda c: store.occurrence(c, occurrence.id))
         return found or occurrence
+
+    def _check_skills(self, trigger: Trigger) -> None:
+        unknown = [skill for skill in trigger.skills or () if not self._has_skill(skill)]
+        if unknown:
+            raise wrong(
+                "skills",
+                f'names none that can be used: "{unknown[0][:60]}"; `pizzabot skills` lists those that can',
+            )
 
     def _own(self, trigger: Trigger, person: Person) -> None:
         if not _may(person, trigger):

@@ -104,7 +104,7 @@ async def old(call: Call) -> Response:
 async def remove_old(call: Call) -> Response:
     """`POST /api/retention`: removes some of it; again until `finished`. For owners."""
     parse.nothing(await call.json(empty={}))
-    return answer(await call.doors.remove_old(call.person))
+    return answer(await call.doors.remove_old(call.person, call.via))
 
 
 async def stop_everything(call: Call) -> Response:

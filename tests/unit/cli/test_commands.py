@@ -226,6 +226,21 @@ def test_doctor_names_what_does_not_work(
     assert all(" -> " in line for line in lines if not line.startswith("ok"))
 
 
+def test_doctor_names_skills_that_a_trigger_cannot_have(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")
+    write_demo_home(tmp_path / "home", sys.executable)
+    with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
+        file.write(
+            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\nskills = ["Expenses", "cellar"]\n'
+        )
+    assert main(["doctor", "--json", "--offline"]) == 1
+    found = json.loads(capsys.readouterr().out)["checks"]
+    (wrong,) = [check for check in found if check["what"] == "triggers"]
+    assert wrong["text"] == '[[triggers]] "Books": there is no skill cellar that can be used'
+
+
 def test_doctor_tries_out_sending_when_it_is_told_to(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ from pizzabot.engine.retention import Ages, Retention
 from pizzabot.inbox import runs, tallies, threads
 from pizzabot.messages import ActionState, Attachment, Event, RunState
 from pizzabot.outbox import store as outbox
+from pizzabot.people import People
+from pizzabot.triggers import store
+from pizzabot.triggers.trigger import Occurrence, OccurrenceState, made
 from tests.fakes.clock import FakeClock
-from tests.fakes.rows import arrives, question, starts
+from tests.fakes.rows import ADA, arrives, question, starts
 
 OLD, DAY = timedelta(days=100), timedelta(days=1)
 EVERYTHING = Ages(*(timedelta(days=90),) * 6)
@@ -257,6 +261,17 @@ async def test_copies_in_a_thread_that_goes_on_stay(house: House) -> None:
     assert await house.count(schema.deliveries) == 1
 
 
+async def test_what_a_digest_said_goes_also_while_its_thread_goes_on(house: House) -> None:
+    thread_id = await house.thread()
+    await house.says(thread_id, "digest/1/slack/C1", digest_id="1", kind="digest")
+    house.clock.advance(OLD)
+    await house.write(lambda c: arrives(c, house.clock, thread_id=thread_id))
+    await house.says(thread_id, "digest/2/slack/C1", digest_id="2", kind="digest")
+    assert await house.work(Ages(outbox=DAY)) == {"outbox": 2}  # the item, and the note of its copy
+    assert await house.keys() == ["digest/2/slack/C1"]
+    assert await house.count(schema.deliveries) == 1
+
+
 async def test_the_copies_of_an_expired_action_stay_because_it_can_be_reopened(house: House) -> None:
     thread_id = await _asks(house)
     (action,) = await house.database.read(lambda c: actions.of_thread(c, thread_id))
@@ -272,6 +287,31 @@ async def test_the_copies_of_an_expired_action_stay_because_it_can_be_reopened(h
     await house.write(lapse)
     house.clock.advance(OLD)
     assert await house.work(Ages(outbox=DAY)) == {}
+
+
+# -- firings ---------------------------------------------------------------------------------------------
+
+
+async def test_a_firing_that_ended_goes_unless_its_key_must_count_once_for_ever(house: House) -> None:
+    now = house.clock.now()
+    written = {"name": "Morning", "prompt": "Look.", "cron": "* * * * *", "timezone": "UTC"}
+    trigger = made(written, id="t1", owner=ADA, people=People([ADA]), now=now, source="api")
+    kept = {"hook/1": "succeeded", "signed/1": "skipped", "manual/1": "failed", "cron/2": "pending"}
+
+    def fires(connection: sa.Connection) -> None:
+        store.put(connection, trigger, new=True)
+        for key, state in {**kept, "cron/1": "succeeded", "cron/3": "skipped"}.items():
+            one = Occurrence(key, "t1", key, OccurrenceState(state), "cron", now, now, ended_at=now)
+            store.add(connection, one if state != "pending" else replace(one, ended_at=None))
+
+    await house.write(fires)
+    assert await house.work(Ages(activity=DAY)) == {}
+    house.clock.advance(OLD)
+    amounts = await house.retention(Ages(activity=DAY)).amounts(house.clock.now())
+    assert amounts["activity"].count == 2
+    assert await house.work(Ages(activity=DAY)) == {"activity": 2}
+    left = await house.database.read(lambda c: store.of_trigger(c, "t1", limit=9))
+    assert {one.key for one in left} == kept.keys()
 
 
 # -- how ---------------------------------------------------------------------------------------------------

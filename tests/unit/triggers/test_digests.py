@@ -49,7 +49,9 @@ class Room:
         endings = Endings(
             self.clock, people, channels, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
         )
-        self.work = Work(people, endings, "demo:demo", ALLOWANCE, lambda: "http://pizza.example/")
+        self.work = Work(
+            people, endings, "demo:demo", ALLOWANCE, lambda: "http://pizza.example/", lambda _: True
+        )
         written = {"name": "digest:Ada", "kind": "digest", "cron": self.cron}
         self.trigger = made(
             written, id=new_id(), owner=self.person, people=people, now=self.clock.now(), source="file"
@@ -58,8 +60,8 @@ class Room:
     def turn(self, connection: sa.Connection) -> list[Occurrence]:
         """What a tick does; the occurrences it ended."""
         now = self.clock.now()
-        firing.note_due(connection, self.trigger.id, now)
-        started = [firing.start(connection, one, now, self.work) for one in store.startable(connection, 100)]
+        firing.note_due(connection, self.trigger.id, now, self.work)
+        started = [firing.start(connection, one, now, self.work) for one in store.startable(connection)]
         return [one for one in started if one is not None]
 
     def at(self, moment: datetime) -> None:
@@ -149,8 +151,8 @@ async def test_two_processes_make_one_digest(database: Database, clock: FakeCloc
         here = room(connection, clock)
         waits(connection, clock)
         here.at(EIGHT)
-        firing.note_due(connection, here.trigger.id, clock.now())
-        (due,) = store.startable(connection, 9)
+        firing.note_due(connection, here.trigger.id, clock.now(), here.work)
+        (due,) = store.startable(connection)
         ended = [firing.start(connection, due, clock.now(), here.work) for _ in range(2)]
         assert [one is not None for one in ended] == [True, False]
         assert len(outbox.take(connection, clock.now(), limit=9)) == 1

@@ -30,9 +30,18 @@ def triggers(room: Unattended, tmp_path: Path) -> Triggers:
         people=room.people,
         seal=Seal(tmp_path / "seal.key"),
         ticker=room.ticker,
+        has_skill=lambda name: name in room.skills,
         publish=room.told.append,
         changed=lambda: None,
     )
+
+
+async def test_a_skill_that_cannot_be_used_is_refused_when_it_is_written(triggers: Triggers) -> None:
+    made = (await triggers.create(MORNING | {"skills": ["books"]}, ADA, "web")).trigger
+    with pytest.raises(Invalid, match='skills: names none that can be used: "cellar"'):
+        await triggers.change(made.id, {"skills": ["books", "cellar"]}, ADA, "web")
+    with pytest.raises(Invalid, match="pizzabot skills"):
+        await triggers.create(MORNING | {"name": "Other", "skills": ["cellar"]}, ADA, "web")
 
 
 async def names(triggers: Triggers) -> list[tuple[str, str]]:

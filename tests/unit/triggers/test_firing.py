@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from pizzabot.database.connection import Database, PostgresDatabase, SqliteDatabase
+from pizzabot.database.schema import threads as threads_table
 from pizzabot.inbox import runs
+from pizzabot.people import People
 from pizzabot.triggers import firing, store
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState
 from tests.fakes.clock import FakeClock
+from tests.fakes.rows import ADA, BOB, CAY
 from tests.unit.triggers.unattended import Unattended
 
 START = FakeClock().now()
@@ -116,7 +120,7 @@ async def test_a_crash_between_the_row_and_the_run_is_made_good(room: Unattended
     """The firing was stored and its run was not: the next process begins it, once."""
     trigger = await room.make()
     now = room.clock.advance(seconds=60)
-    assert await room.database.write(lambda c: firing.note_due(c, trigger.id, now)) == 1
+    assert await room.database.write(lambda c: firing.note_due(c, trigger.id, now, room.work)) == 1
     assert await room.states(trigger) == ["pending"]
     room.ticker = room.another_ticker()
     await room.tick()
@@ -302,6 +306,19 @@ async def test_deliveries_wait_while_a_trigger_is_paused_and_are_left_out_when_i
     assert [one.error for one in await room.firings(trigger)] == ["the trigger was switched off", None]
 
 
+async def test_firings_that_wait_for_the_morning_hold_up_nothing(room: Unattended) -> None:
+    sleeps = replace(ADA, quiet_hours="20:00-07:00", timezone="UTC")
+    room.people = People([sleeps, BOB, CAY])
+    room.ticker = room.another_ticker()
+    room.clock.advance(datetime(2026, 3, 2, 23, tzinfo=UTC) - room.clock.now())
+    digest = await room.make(name="digest:Ada", kind="digest", cron="0 8 * * *", prompt=None)
+    for number in range(60):
+        await room.delivery(digest, reason="cron", key=f"cron/{number}")
+    later = await room.make(name="later", owner="Bob")
+    await room.tick(seconds=60)
+    assert await room.states(later) == ["running"]
+
+
 # -- what goes wrong -------------------------------------------------------------------------------------
 
 
@@ -329,8 +346,42 @@ async def test_when_its_owner_is_gone_a_trigger_pauses_and_says_so(room: Unatten
     gone = "Cay, to whom it belongs, is nobody of [[people]] any more"
     assert (fired.state, fired.error) == (OccurrenceState.DEAD, gone)
     assert (await room.trigger(trigger)).paused == gone
+    (told,) = await room.said()
+    assert told == ("Ada", "slack", f"“Morning” is paused: {gone}. Change it, then switch it on again.")
     await room.tick(seconds=600)
     assert len(await room.firings(trigger)) == 1
+
+
+async def test_when_a_skill_of_it_is_gone_a_trigger_pauses_and_its_owner_is_told(room: Unattended) -> None:
+    trigger = await room.make(owner="Cay", skills=["books", "cellar"])
+    await room.tick(seconds=60)
+    gone = "its skill cellar is not there any more, or cannot be read"
+    assert [(one.state, one.error) for one in await room.firings(trigger)] == [(OccurrenceState.DEAD, gone)]
+    assert (await room.trigger(trigger)).paused == gone
+    (told,) = await room.said()
+    assert told == ("Cay", "slack", f"“Morning” is paused: {gone}. Change it, then switch it on again.")
+
+
+async def test_what_a_webhook_brought_waits_until_the_trigger_can_do_its_work(room: Unattended) -> None:
+    trigger = await room.make(kind="webhook", skills=["cellar"])
+    await room.delivery(trigger, payload="{}")
+    await room.tick()
+    assert await room.states(trigger) == ["pending"]
+    assert (await room.trigger(trigger)).paused is not None
+    room.skills.add("cellar")
+    await room.change(trigger, enabled=True)
+    await room.tick()
+    assert await room.states(trigger) == ["running"]
+
+
+async def test_a_second_pause_is_told_in_the_same_thread(room: Unattended) -> None:
+    trigger = await room.make(skills=["cellar"])
+    await room.tick(seconds=60)
+    await room.change(trigger, enabled=True)
+    await room.tick(seconds=60)
+    assert len(await room.said()) == 2
+    count = sa.select(sa.func.count()).select_from(threads_table)
+    assert await room.database.read(lambda c: c.execute(count).scalar_one()) == 1
 
 
 async def test_when_its_zone_is_gone_a_trigger_pauses_and_says_so(room: Unattended) -> None:
@@ -341,6 +392,9 @@ async def test_when_its_zone_is_gone_a_trigger_pauses_and_says_so(room: Unattend
     assert found.paused is not None
     assert '"Mars/Olympus" is not a time zone' in found.paused
     assert found.spoken() == "* * * * * (Mars/Olympus)"
+    ((person, _, said),) = await room.said()
+    assert person == "Ada"
+    assert said == f"“Morning” is paused: {found.paused.rstrip('.')}. Change it, then switch it on again."
     assert await room.firings(trigger) == []
 
 

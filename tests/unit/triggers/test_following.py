@@ -123,6 +123,17 @@ async def test_what_a_webhook_brought_is_kept_in_the_message_alone(room: Unatten
     assert (await room.asked(fired.thread_id)).startswith("About 7:")
 
 
+async def test_what_a_webhook_brought_goes_with_a_firing_that_is_left_out(room: Unattended) -> None:
+    trigger = await room.make(kind="webhook", enabled=False)
+    await room.delivery(trigger, payload="secret", fields={"x": 7})
+    await room.tick()
+    (fired,) = await room.firings(trigger)
+    assert fired.state is OccurrenceState.SKIPPED
+    whole = await room.database.read(lambda c: store.occurrence(c, fired.id))
+    assert whole is not None
+    assert (whole.payload, whole.fields) == (None, None)
+
+
 # -- again and again -------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from pizzabot.approvals import decide
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy
 from pizzabot.database.connection import Database
-from pizzabot.database.schema import outbox
+from pizzabot.database.schema import messages, outbox
 from pizzabot.database.schema import runs as runs_table
 from pizzabot.engine import control
 from pizzabot.engine.endings import Endings
@@ -50,6 +50,7 @@ class Unattended:
     clock: FakeClock
     people: People = PEOPLE
     told: list[Event] = field(default_factory=list)
+    skills: set[str] = field(default_factory=lambda: {"books"})
 
     def __post_init__(self) -> None:
         channels = {"web": Reaches(), "email": Reaches(), "slack": Reaches()}
@@ -64,8 +65,19 @@ class Unattended:
         async def ready() -> None:
             pass
 
-        work = Work(self.people, self.endings, "demo:demo", ALLOWANCE, lambda: "http://pizza.example")
-        return Ticker(self.database, work, ready=ready, began=lambda: None, publish=self.told.append)
+        return Ticker(self.database, self.work, ready=ready, began=lambda: None, publish=self.told.append)
+
+    @property
+    def work(self) -> Work:
+        """What firings know."""
+        return Work(
+            self.people,
+            self.endings,
+            "demo:demo",
+            ALLOWANCE,
+            lambda: "http://pizza.example",
+            lambda name: name in self.skills,
+        )
 
     async def make(self, **written: Any) -> Trigger:
         """A trigger of Ada's, every minute unless it is said otherwise."""
@@ -118,6 +130,16 @@ class Unattended:
         one = Occurrence(id=new_id(), trigger_id=trigger.id, scheduled_at=now, created_at=now, **values)
         assert await self.database.write(lambda c: store.add(c, one))
         return one
+
+    async def said(self) -> list[tuple[str, str, str]]:
+        """The notices that were told: to whom, where, and the words."""
+        query = (
+            sa.select(outbox.c.person, outbox.c.channel, messages.c.text)
+            .join(messages, messages.c.seq == outbox.c.message_seq)
+            .where(outbox.c.kind == "notice")
+            .order_by(outbox.c.id)
+        )
+        return [tuple(row) for row in await self.database.read(lambda c: c.execute(query).all())]
 
     # -- the engine's part -------------------------------------------------------------------------------
 

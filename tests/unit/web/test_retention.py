@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
+from pizzabot.database import schema
+from pizzabot.outbox import store as outbox
 from tests.fakes.runtime import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -27,6 +31,35 @@ async def test_an_owner_sees_what_would_go_and_removes_it(served: Served) -> Non
     cay = await served.as_person("Cay")
     for method in ("GET", "POST"):
         assert (await cay.request(method, "/api/retention")).status_code == 403
+
+
+async def test_the_audit_says_who_removed_how_much(served: Served) -> None:
+    async def line() -> tuple[str, str, dict[str, int]] | None:
+        lines = (await served.http.get("/api/audit")).json()["lines"]
+        found = [line for line in lines if line["event"] == "retention.removed"]
+        return (found[0]["actor"], found[0]["via"], found[0]["data"]) if found else None
+
+    made = (await served.http.post("/api/threads", json={"text": "[[say one]]"})).json()["thread_id"]
+    await served.wait(made, "idle")
+    before = served.doors.clock.now() - timedelta(days=100)
+
+    def old(connection: sa.Connection) -> None:
+        outbox.enqueue(
+            connection,
+            before,
+            key="repaint/audited",
+            channel="gone",
+            address="x",
+            kind="notice",
+            thread_id=made,
+        )
+        given_up = sa.update(schema.outbox).where(schema.outbox.c.key == "repaint/audited")
+        connection.execute(given_up.values(state="failed"))
+
+    assert await line() is None
+    await served.doors._database.write(old)
+    await served.http.post("/api/retention")
+    assert await line() == ("Ada", "api", {"outbox": 1})
 
 
 async def test_nothing_starts_in_a_thread_that_is_held_still(served: Served) -> None:
