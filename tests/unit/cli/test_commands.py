@@ -233,7 +233,8 @@ def test_doctor_names_skills_that_a_trigger_cannot_have(
     write_demo_home(tmp_path / "home", sys.executable)
     with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
         file.write(
-            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\nskills = ["Expenses", "cellar"]\n'
+            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\n'
+            'skills = ["Expenses", "cellar"]\n'
         )
     assert main(["doctor", "--json", "--offline"]) == 1
     found = json.loads(capsys.readouterr().out)["checks"]
