@@ -52,7 +52,7 @@ def outcome(action: Action) -> str:
     if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
         return "Withdrawn: the trigger was switched on or off, or removed."
     if action.state is ActionState.WITHDRAWN:
-        return "Withdrawn: the work it belongs to was stopped or ended."
+        return f"Withdrawn: {action.reason or 'the work it belongs to was stopped or ended'}."
     if action.lapsed:
         return "Expired: nobody decided in time, and the agent was told."
     if action.state is ActionState.EXPIRED:

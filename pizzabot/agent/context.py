@@ -254,7 +254,7 @@ class RunContext:
 
         How often it was raised is part of the id: an answer given once answers no later question.
         """
-        more = bound.spoken(bound.base)
+        more = bound.spoken(bound.step)
         whose = f" of {bound.person}" if bound.person else ""
         unpriced = (
             f" Not counted: {counted(bound.unpriced, 'model call')} whose price is not known."
@@ -271,13 +271,14 @@ class RunContext:
                 "day": bound.day,
                 **({"person": bound.person} if bound.person else {}),
                 "used": _rounded(bound.used),
-                "allowance": bound.base,
+                "allowance": _rounded(bound.step),
             },
             args_schema={},
             allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
             approvers=self.owners,
             why=f"Approve allows {more} more on that day, for every run that waits for it. "
-            f"Reject ends this run with what it has.{unpriced}",
+            "Reject ends this run with what it has. Without a word it goes on when that day is over."
+            f"{unpriced}",
         )
 
     # -- decisions ---------------------------------------------------------------------------------------

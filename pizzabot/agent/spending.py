@@ -61,6 +61,13 @@ class Bound:
         return used_up(self.used, self.allowed)
 
     @property
+    def step(self) -> float:
+        """What one approval allows more: a tenth of the budget, of money at least a dollar, and what was used
+        beyond the budget already."""
+        least = 1.0 if self.name != "day_tokens" else 1_000
+        return min(self.base, max(self.base / 10, least)) + max(0.0, self.used - self.allowed)
+
+    @property
     def key(self) -> str:
         """Names this budget of this day."""
         return "/".join(["budget", self.day, self.name, *([self.person] if self.person else [])])

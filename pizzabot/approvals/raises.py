@@ -82,6 +82,12 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
     ]
 
 
+def of_days_past(connection: sa.Connection, today: str) -> list[Action]:
+    """Open actions that ask for more of a day that is over."""
+    found = [action for name in DAY_BUDGETS for action in store.open_of_tool(connection, f"limit:{name}")]
+    return [action for action in found if is_about_a_day(action) and action.args["day"] < today]
+
+
 # Built once per database: building a statement costs four times as much as running it.
 _NOTE = {
     "sqlite": sqlite.insert(budget_notes).on_conflict_do_nothing(index_elements=["key"]),

@@ -13,31 +13,43 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.approvals import overdue, reminders
+from pizzabot.approvals import overdue, raises, reminders
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.reminders import Reminder
+from pizzabot.clock import day_of
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import to_microseconds
 from pizzabot.engine.endings import Endings
-from pizzabot.inbox import threads
-from pizzabot.messages import Action, ActionState
+from pizzabot.inbox import runs, threads
+from pizzabot.messages import Action, ActionState, RunState
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, quiet_until
 
 T = TypeVar("T")
 _AT_ONCE = 100
+NEW_DAY = "that day is over, and the work goes on with the budget of the next one"
 
 
 class Undecided:
-    """A `clockwork.Tick`. `changed` is called with each action that something was done about, once stored."""
+    """A `clockwork.Tick`. `changed` is called with each action that something was done about, once stored;
+    `zone` says when the day of the budgets begins.
+    """
 
-    def __init__(self, database: Database, endings: Endings, changed: Callable[[Action], None]) -> None:
+    def __init__(
+        self, database: Database, endings: Endings, zone: str, changed: Callable[[Action], None]
+    ) -> None:
         self._database, self._endings, self._changed = database, endings, changed
+        self._zone = zone
 
     async def tick(self, now: datetime) -> datetime | None:
         """Do whatever is due at `now`; returns when something of it is next due."""
         await self._each(lambda c: actions.unwound(c, limit=_AT_ONCE), self._wind)
+        today = day_of(now, self._zone).name
+        for over in await self._database.read(lambda c: raises.of_days_past(c, today)):
+            gone = await self._database.write(lambda c, action=over: self._new_day(c, action, now))  # type: ignore[misc]
+            if gone is not None:
+                self._changed(gone)
         await self._each(
             lambda c: actions.expiring(c, now, limit=_AT_ONCE), lambda c, action: self._expire(c, action, now)
         )
@@ -69,6 +81,28 @@ class Undecided:
         thread = threads.get(connection, action.thread_id)
         if thread is not None:
             self._endings.wind(connection, action, thread)
+
+    def _new_day(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
+        """A run that waits for more of a day goes on with the budget of the next one."""
+        still_open = [ActionState.PENDING, ActionState.EXPIRED]
+        withdrawn = actions.settle(
+            connection, action.id, still_open, state=ActionState.WITHDRAWN, reason=NEW_DAY
+        )
+        if withdrawn is None:
+            return None
+        runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+        outbox.repaint(connection, action.id, withdrawn.shown, now)
+        about = {"thread": action.thread_id, "reason": NEW_DAY}
+        audit.append(
+            connection,
+            now,
+            actor=overdue.ACTOR,
+            via=overdue.VIA,
+            event="action.withdrawn",
+            subject=action.id,
+            data=about,
+        )
+        return withdrawn
 
     def _expire(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
         expired = overdue.expire(connection, action, self._endings.policy.timing(action.tool), now)

@@ -194,13 +194,15 @@ async def test_parallel_runs_share_the_day_and_one_approval_releases_them_all(
         assert first["args"]["day"] == "2026-03-02"
         assert first["approvers"] == ["Ada"]
         await decide(served, first, "approve")
-        await asyncio.wait_for(_until_calls(model, "of many", 20), 30)
+        more = first["args"]["allowance"]
+        assert 1 <= more < 1 + len(ids)  # a dollar, and what was used beyond
+        await asyncio.wait_for(_until_calls(model, "of many", calls + 1), 30)
         threads = [await _asked_again(served, thread_id) for thread_id in ids]
-        assert 20 <= asked_about(model, "of many") < 20 + len(ids)
+        assert 10 + more <= asked_about(model, "of many") < 10 + more + len(ids)
         answered = [thread["actions"][0] for thread in threads]
         assert {(a["state"], a["decided_by"]) for a in answered} == {("approved", "Ada")}
         audited = (await served.http.get("/api/audit", params={"limit": 1000})).json()["lines"]
-        assert [line["data"]["allowance"] for line in audited if line["event"] == "budget.raised"] == [10]
+        assert [line["data"]["allowance"] for line in audited if line["event"] == "budget.raised"] == [more]
         said = [text for thread in threads for text in notices(thread) if "the budget of everybody" in text]
         assert len(said) == 1
 
@@ -216,10 +218,11 @@ async def _asked_again(served: Served, thread_id: str) -> Json:
 async def test_a_restart_changes_nothing_and_midnight_of_the_owner_begins_anew(
     tmp_path: Path, model: ModelServer, clock: FakeClock
 ) -> None:
-    home = home_with(tmp_path, model, "day_usd = 2")
+    home = home_with(tmp_path, model, "run_usd = 1000\nday_usd = 3")
     async with at_work(home, clock) as served:
         thread = await ask_until(served, endless("yesterday"), "waiting")
-        assert asked_about(model, "yesterday") == 2
+        assert asked_about(model, "yesterday") == 3
+        await served.http.post(f"/api/threads/{thread['id']}/stop")
     async with at_work(home, clock) as served:
         waits = await ask_until(served, "[[say not today]]", "waiting")
         assert asked_about(model, "not today") == 0
@@ -228,11 +231,10 @@ async def test_a_restart_changes_nothing_and_midnight_of_the_owner_begins_anew(
         assert asked_about(model, "not today either") == 0
         clock.advance(timedelta(minutes=1))
         assert answers(await ask_until(served, "[[say tomorrow]]", "idle")) == ["tomorrow"]
-        # What is answered late is about the day it was asked on; the run goes on with the new day's budget.
-        await decide(served, pending(waits)[0], "approve")
-        assert answers(await settled(served, waits["id"])) == ["not today"]
-        assert [a["state"] for a in (await settled(served, still["id"]))["actions"]] == ["approved"]
-        assert thread["state"] == "waiting"
+        served.doors._engine.due()
+        for known, said in ((waits, "not today"), (still, "not today either")):
+            assert answers(await served.wait(known["id"], "idle")) == [said]
+            assert [a["state"] for a in (await settled(served, known["id"]))["actions"]] == ["withdrawn"]
 
 
 async def test_no_title_is_asked_for_when_the_day_is_used_up(
@@ -272,6 +274,6 @@ async def test_a_persons_own_budget_holds_for_that_person_and_only_owners_allow_
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_an_approver")
         assert answers(await ask_until(served, "[[say Ada may]]", "idle")) == ["Ada may"]
         await decide(served, limit, "approve")
-        await asyncio.wait_for(_until_calls(model, "thrift", 4), 30)
+        await asyncio.wait_for(_until_calls(model, "thrift", 3), 30)
         await _asked_again(served, thread["id"])
-        assert asked_about(model, "thrift") == 4
+        assert asked_about(model, "thrift") == 3

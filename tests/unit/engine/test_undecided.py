@@ -18,7 +18,7 @@ from pizzabot.approvals.policy import Policy, Rule, Timing
 from pizzabot.database import schema
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
-from pizzabot.engine.undecided import Undecided
+from pizzabot.engine.undecided import NEW_DAY, Undecided
 from pizzabot.errors import Conflict, Invalid, Refused
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
@@ -82,7 +82,9 @@ class Office:
         return await self.tick()
 
     async def tick(self) -> datetime | None:
-        return await Undecided(self.database, self.endings, self.changed.append).tick(self.clock.now())
+        return await Undecided(self.database, self.endings, "Europe/Amsterdam", self.changed.append).tick(
+            self.clock.now()
+        )
 
     async def action(self, action: Action) -> Action:
         found = await self.database.read(lambda c: store.get(c, action.id))
@@ -118,6 +120,43 @@ def office(database: Database, clock: FakeClock) -> Office:
 def expiring(office: Office, after: timedelta = 24 * HOUR, *, then: Any = "park") -> Office:
     office.times = Timing(expire_after=after, on_expiry=then)
     return office
+
+
+# -- a new day -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expired", [False, True])
+async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
+    office: Office, expired: bool
+) -> None:
+    """The day is that of the budget's zone: it ends at 23:00 UTC."""
+    office.times = Timing(expire_after=HOUR if expired else None)
+    action = await office.asks(
+        kind=ActionKind.LIMIT,
+        tool="limit:day_usd",
+        args={"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5},
+        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
+    )
+    await office.database.write(
+        lambda c: c.execute(sa.update(schema.runs).values(state="waiting")).rowcount,
+    )
+    midnight = datetime(2026, 3, 2, 23, tzinfo=UTC)
+    await office.later(midnight - office.clock.now() - timedelta(seconds=1))
+    still = ActionState.EXPIRED if expired else ActionState.PENDING
+    assert ((await office.action(action)).state, await office.run(action)) == (still, RunState.WAITING)
+    office.changed.clear()
+    await office.later(timedelta(seconds=1))
+    over = await office.action(action)
+    assert (over.state, over.reason) == (ActionState.WITHDRAWN, NEW_DAY)
+    assert await office.run(action) is RunState.QUEUED
+    assert [changed.id for changed in office.changed] == [action.id]
+    assert (await office.events())[-1][0] == "action.withdrawn"
+
+
+async def test_a_tool_that_is_named_like_a_days_budget_is_not_withdrawn_with_the_day(office: Office) -> None:
+    action = await office.asks(tool="limit:day_usd", args={"limit": "day_usd", "day": "2026-03-02"})
+    await office.later(48 * HOUR)
+    assert (await office.action(action)).state is ActionState.PENDING
 
 
 # -- expiry ----------------------------------------------------------------------------------------------
