@@ -161,7 +161,7 @@ class Reports:
             records = traces.read(connection, thread_id, limit=limit + 1, before=before)
             shown = replace(records, runs=records.runs[-limit:])
             return thread_row(thread) | {
-                "runs": traces.assembled(shown, now),
+                "runs": _named(connection, traces.assembled(shown, now)),
                 "has_older": len(records.runs) > limit,
                 "usage": activity.usage_of_thread(connection, thread_id),
             }
@@ -410,9 +410,16 @@ class Reports:
 
 
 def _named(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Sums of triggers with their names; of one that was removed there is only its id."""
+    """Rows with the names of the triggers in them; of one that was removed there is only its id."""
+    if not any("trigger_id" in row for row in rows):
+        return [dict(row) for row in rows]
     names = {trigger.id: trigger.name for trigger in triggers.everything(connection)}
-    return [{**row, "trigger": names.get(row["trigger_id"], row["trigger_id"])} for row in rows]
+    return [
+        {**row, "trigger": names.get(row["trigger_id"], row["trigger_id"])}
+        if "trigger_id" in row
+        else dict(row)
+        for row in rows
+    ]
 
 
 def _labelled(rows: _Rows) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pizzabot.agent.models import label
 from pizzabot.approvals import store as actions
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import Action, RunState
+from pizzabot.messages import Action, ActionState, RunState, Vote
 from pizzabot.outbox import store as outbox
 
 STEPS_OF_A_RUN = 1000
@@ -32,7 +32,7 @@ class Step:
 
     at: datetime
     until: datetime | None
-    kind: str  # message | queued | model | tool | worker | retry | decision | effect | delivery
+    kind: str  # message | queued | model | tool | worker | retry | decision | vote | effect | delivery
     name: str
     outcome: str
     more: Mapping[str, Any]
@@ -112,6 +112,8 @@ def _run(run: Run, records: Records, steps: Sequence[Step], now: datetime) -> di
         # Counted, and too many to show; what retention removed is not among them.
         "steps_left_out": records.counts.get(run.id, 0) - kept,
     }
+    if run.trigger_id is not None:
+        row["trigger_id"] = run.trigger_id
     if run.error_code is not None:
         row["error"] = {"code": run.error_code, "message": run.error_message}
     return row
@@ -142,7 +144,9 @@ def _steps(records: Records) -> Iterator[tuple[str, Step]]:
         moment = message.created_at
         yield message.run_id, Step(moment, moment, "message", message.author, message.role, excerpt)
     yield from _activity(records)
-    yield from ((action.run_id, _decision(action)) for action in records.actions)
+    for action in records.actions:
+        yield action.run_id, _decision(action)
+        yield from ((action.run_id, _vote(action, vote)) for vote in action.votes)
     for sent in records.effects:
         if sent.tries > 1 or sent.state != "done":  # else its tool call says it all
             tries = {"tries": sent.tries}
@@ -178,6 +182,11 @@ def _decision(action: Action) -> Step:
         "worker": action.skill,
     }
     return Step(action.created_at, action.decided_at, "decision", action.tool, str(action.state), more)
+
+
+def _vote(action: Action, vote: Vote) -> Step:
+    who = {"action_id": action.id, "decided_by": vote.person, "decided_via": vote.via}
+    return Step(vote.at, vote.at, "vote", action.tool, str(ActionState.APPROVED), who)
 
 
 def _deliveries(records: Records) -> Iterator[tuple[str, Step]]:

@@ -28,7 +28,8 @@ def trace_lines(thread: Mapping[str, Any], zone: ZoneInfo) -> Iterator[str]:
 def _run_lines(run: Mapping[str, Any], zone: ZoneInfo) -> Iterator[str]:
     began = parsed_time(run["created_at"])
     attempts = f" · {count(int(run['attempts']), 'attempt')}" if run["attempts"] > 1 else ""
-    yield f"── {visible(run['state'])} · for {visible(run['person'])} · {at(began, zone)}{attempts}"
+    began_by = f" · by the trigger {visible(run['trigger'])}" if "trigger" in run else ""
+    yield f"── {visible(run['state'])} · for {visible(run['person'])} · {at(began, zone)}{began_by}{attempts}"
     yield f"   run {visible(run['id'])} · {visible(run['model_label'])} · {_used(run['usage'])}"
     yield (
         f"   {took(run['total_milliseconds'])} in all: {took(run['queued_milliseconds'])} queued, "

@@ -80,6 +80,8 @@ async def test_a_schedule_fires_when_it_is_due_and_its_result_is_unread(
     assert answers(thread) == ["good morning"]
     assert thread["title"] == "Morning"
     assert thread["unread"]
+    (run,) = (await served.http.get(f"/api/threads/{fired['thread_id']}/trace")).json()["runs"]
+    assert (run["trigger_id"], run["trigger"]) == (trigger["id"], "Morning")
     await served.http.delete(f"/api/triggers/{trigger['id']}")
 
 

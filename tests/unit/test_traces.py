@@ -157,6 +157,38 @@ async def test_a_decision_says_who_where_and_after_how_long(database: Database, 
     assert (step["milliseconds"], step["reason"], step["worker"]) == (7_200_000, "fine", "bookkeeper")
 
 
+async def test_each_of_several_approvals_is_a_step_of_its_own(database: Database, clock: FakeClock) -> None:
+    def work(connection: sa.Connection) -> str:
+        thread_id = arrives(connection, clock).thread_id
+        run = starts(connection, clock)
+        action, _ = actions.ask(
+            connection,
+            question(quorum=2),
+            clock.now(),
+            requested_by="Ada",
+            thread_id=thread_id,
+            run_id=run.id,
+        )
+        clock.advance(seconds=60)
+        actions.vote(connection, action, "Bob", "email", clock.now())
+        return thread_id
+
+    thread_id = await database.write(work)
+    (run,) = await _trace(database, clock, thread_id)
+    step = _step(run, "vote")
+    assert (step["outcome"], step["decided_by"], step["decided_via"]) == ("approved", "Bob", "email")
+    assert _step(run, "decision")["until"] is None
+
+
+async def test_a_run_that_a_trigger_began_names_it_on_the_terminal(
+    database: Database, clock: FakeClock
+) -> None:
+    run = await _told(database, clock) | {"trigger_id": "t1", "trigger": "Morn\x1bing"}
+    thread = {"id": "t1", "title": "Pay", "state": "idle", "usage": run["usage"], "has_older": False}
+    lines = list(trace_lines(thread | {"runs": [run]}, UTC_ZONE))
+    assert any(" · by the trigger Morn\\x1bing" in line for line in lines)
+
+
 async def test_a_call_that_was_sent_again_shows_its_tries(database: Database, clock: FakeClock) -> None:
     step = _step(await _told(database, clock), "effect")
     assert (step["name"], step["tries"], step["outcome"]) == ("mcp:ledger:pay", 2, "done")

@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from pizzabot.adapters.web.pages.traces import BAR, bar, drawn
 
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Activity
+from pizzabot.database import schema
 from pizzabot.inbox import runs
 from tests.fakes.runtime import Served
 from tests.unit.web.asked import CLOCK, asked, finished, store_of
@@ -57,6 +59,17 @@ async def test_the_page_is_linked_from_the_thread_and_escapes_what_it_shows(serv
         assert "waiting for a decision" in page.text
     async with at_home(served, "Dan") as browser:
         assert (await browser.get(path)).status_code == 404
+
+
+@pytest.mark.asyncio(loop_scope="package")
+async def test_the_page_names_the_trigger_that_began_a_run_also_when_it_is_gone(served: Served) -> None:
+    thread_id = await finished(served, "Hello", "Cay", "The answer")
+    began = sa.update(schema.runs).where(schema.runs.c.thread_id == thread_id).values(trigger_id="gone<1>")
+    await store_of(served).write(lambda c: c.execute(began))
+    async with at_home(served, "Cay") as browser:
+        page = await browser.get(f"/threads/{thread_id}/trace")
+        check_page(page, 200)
+        assert 'by the trigger <a href="/triggers/gone&lt;1&gt;">gone&lt;1&gt;</a>' in page.text
 
 
 @pytest.mark.parametrize(
