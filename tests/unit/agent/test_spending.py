@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Sum, Tokens
 from pizzabot.agent.spending import Bound, DayBudget, Spending, Today
-from pizzabot.approvals.raises import Raised
+from pizzabot.approvals.raises import Raised, is_first_note
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import day_raises
 from tests.fakes.clock import FakeClock
@@ -127,6 +127,14 @@ async def test_a_clock_that_was_set_back_loses_nothing(sqlite_database: Database
     back = FakeClock(datetime(2026, 3, 2, 9, 30, tzinfo=UTC))
     await spend(sqlite_database, back.now(), 1.0)
     assert used(await today(sqlite_database, back, by=long_running))["day_usd"] == 2.0
+
+
+async def test_of_each_note_one_is_the_first(database: Database, clock: FakeClock) -> None:
+    def work(connection: sa.Connection) -> list[bool]:
+        return [is_first_note(connection, key, clock.now()) for key in ("80 %", "80 %", "another")]
+
+    assert await database.write(work) == [True, False, True]
+    assert await database.write(work) == [False, False, False]
 
 
 @pytest.mark.parametrize(
