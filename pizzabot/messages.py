@@ -72,6 +72,7 @@ class Verdict(StrEnum):
 
 
 ACTIVE_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING)
+RETRIABLE_RUN_STATES = (RunState.FAILED, RunState.STOPPED)
 
 THREAD_STATE_OF_RUN: Mapping[RunState, ThreadState] = {
     RunState.QUEUED: ThreadState.QUEUED,
@@ -336,6 +337,7 @@ class OutboundItem:
     `action`, `status` and the items of a `digest` are as they stand at delivery, not at queueing, so a late
     copy is never stale.
     `card` names the copy of the action that a reminder is about, when there is one at this address.
+    `can_be_retried`: a notice that work failed or was stopped, which can go on from there now.
     """
 
     key: str
@@ -352,6 +354,7 @@ class OutboundItem:
     person: str | None = None
     external_id: str | None = None
     card: str | None = None
+    can_be_retried: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ class Delivering:
         # In a conversation of its own the title would only repeat what was asked.
         title = item.thread_title if place_at(item.address).thread_ts is None else None
         made = answer(item.text, title=title, filename=f"answer-{_mark(item.key)}.md")
-        if item.kind != "notice":
+        if not item.can_be_retried:
             return made
         last = made.parts[-1]
         retry = actions(f"retry {item.thread_id}", [button("Retry", RETRY, value=item.thread_id)])

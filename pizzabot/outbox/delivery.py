@@ -26,7 +26,7 @@ from pizzabot.digests import store as digests
 from pizzabot.errors import DeliveryFailed, DeliveryUnknown
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import ACTIVE_RUN_STATES, OutboundItem, Receipt, RunStatus, Step
+from pizzabot.messages import ACTIVE_RUN_STATES, RETRIABLE_RUN_STATES, OutboundItem, Receipt, RunStatus, Step
 from pizzabot.outbox import store
 from pizzabot.outbox.store import OutboxRow
 from pizzabot.tracing import OFF, Ids, Tracer, attempt_ids
@@ -238,6 +238,7 @@ class Delivery:
             person=row.person,
             external_id=row.external_id,
             card=_card(connection, row),
+            can_be_retried=message is not None and _can_be_retried(connection, message),
         )
 
 
@@ -287,6 +288,23 @@ def _card(connection: sa.Connection, row: OutboxRow) -> str | None:
     if row.kind != "reminder" or row.action_id is None:
         return None
     return store.card_at(connection, row.action_id, row.channel, row.address)
+
+
+def _can_be_retried(connection: sa.Connection, message: threads.Message) -> bool:
+    """Whether a message says how the newest run of its thread ended, and that can go on from there.
+
+    Other notices belong to runs, too, such as those about budgets. How a run ended is said in the moment in
+    which it ended, and a run that was retried has not ended.
+    """
+    if message.role != "notice" or message.run_id is None:
+        return False
+    run = runs.newest(connection, message.thread_id)
+    return (
+        run is not None
+        and run.id == message.run_id
+        and run.state in RETRIABLE_RUN_STATES
+        and run.ended_at == message.created_at
+    )
 
 
 def _state_of(item: OutboundItem) -> str | None:

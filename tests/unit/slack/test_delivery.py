@@ -144,6 +144,20 @@ async def test_a_failure_is_told_with_a_way_to_go_on(office: Office) -> None:
     await office.whispered(ADA, "Only a failed or stopped")
 
 
+async def test_a_failure_that_goes_on_before_it_could_be_told_offers_no_retry(office: Office) -> None:
+    ts = await office.asks(ADA, "[[fail 400 1]] told late")
+    office.slack.go_away()
+    thread = await office.thread("told late")
+    await office.served.wait(thread["id"], "failed")
+    assert (await office.served.http.post(f"/api/threads/{thread['id']}/retry")).status_code < 300
+    await office.served.wait(thread["id"], "idle")
+    office.slack.come_back()
+    message = await office.hears(ts, "This did not work")
+    assert office.slack.buttons(message) == []
+    await office.hears(ts, "recovered")
+    await office.slack.connected()
+
+
 async def test_a_long_run_shows_what_it_does_with_a_stop_button_and_ends_as_one_line(office: Office) -> None:
     ts = await office.asks(ADA, '[[call bookkeeper slow {"seconds": 2.5}]]')
     status = await office.hears(ts, "Working")
