@@ -274,7 +274,8 @@ class Digest:
     """What a person is told at regular times: what waits for them, what is new, what failed, what comes.
 
     `items` stand as they are now, under the numbers that they were given; all else is as it was at `made_at`.
-    The `more_…` say how many there were beyond what is listed. `since` is when failures began to count.
+    The `more_…` say how many there were beyond what is listed, `put_off` how many the person is not told of
+    because they put them off. `since` is when failures began to count.
     """
 
     id: str
@@ -285,6 +286,7 @@ class Digest:
     zone: str
     items: tuple[DigestItem, ...] = ()
     more_items: int = 0
+    put_off: int = 0
     unread: tuple[UnreadThread, ...] = ()
     more_unread: int = 0
     failed: tuple[Failure, ...] = ()
@@ -294,7 +296,8 @@ class Digest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it needs anybody: what was used and what comes is no news by itself."""
+        """Whether nothing in it needs anybody: what was used, what comes and what was put off is no news by
+        itself."""
         return not (self.items or self.unread or self.failed)
 
     @property

@@ -72,6 +72,8 @@ def _blocks(listed: Digest, url: str, all_items: int) -> list[Block]:
     more = listed.more_items + all_items - len(listed.items)
     if more:
         blocks.append(context(mrkdwn(f"And {more} more to decide in <{url}/?view=action|the web view>.")))
+    if told["put_off"]:
+        blocks.append(context(plain_text(told["put_off"])))
     blocks += _section("Failed", told["failed"], "why", told["more_failed"], f"{url}/")
     blocks += _section("Unread", told["unread"], "said", told["more_unread"], f"{url}/?view=unread")
     footer = [f"Used today: {told['used']}."] if told["used"] else []

@@ -394,17 +394,41 @@ def pending_in(
     return [tuple(row) for row in connection.execute(waiting.order_by(actions.c.id).limit(limit))]
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending action as somebody stands to it: did they approve it already, as one of several, or put it
+    off? `owner` is that of its thread."""
+
+    action_id: str
+    approvers: tuple[str, ...]
+    quorum: int
+    owner: str
+    is_approved: bool
+    is_put_off: bool
+
+
 def waiting(
-    connection: sa.Connection, visible: sa.ColumnElement[bool]
-) -> list[tuple[str, tuple[str, ...], int, str]]:
-    """What waits in threads that `visible` admits, oldest first: action, approvers, quorum, its owner."""
+    connection: sa.Connection, visible: sa.ColumnElement[bool], person: str, now: datetime
+) -> list[Waiting]:
+    """What waits in threads that `visible` admits, oldest first, and how the person stands to it `now`."""
+    approved = sa.exists().where(
+        votes.c.action_id == actions.c.id, votes.c.person == person, votes.c.digest == actions.c.digest
+    )
+    put_off = sa.exists().where(
+        reminders.c.action_id == actions.c.id,
+        reminders.c.person == person,
+        reminders.c.snoozed_until > now,
+    )
     query = (
-        sa.select(actions.c.id, actions.c.approvers, actions.c.quorum, threads.c.owner)
+        sa.select(actions.c.id, actions.c.approvers, actions.c.quorum, threads.c.owner, approved, put_off)
         .join(threads, threads.c.id == actions.c.thread_id)
         .where(ACTION_PENDING, visible)
         .order_by(actions.c.id)
     )
-    return [(row.id, tuple(row.approvers), row.quorum, row.owner) for row in connection.execute(query)]
+    return [
+        Waiting(action_id, tuple(approvers), *rest)
+        for action_id, approvers, *rest in connection.execute(query)
+    ]
 
 
 def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:

@@ -93,7 +93,7 @@ def gathered(connection: sa.Connection, person: Person, people: People, now: dat
     """What there is to tell the person now. Their thread is there afterwards, when there is something."""
     before = store.newest_of(connection, person.name)
     since = max(before.made_at, now - _LONGEST) if before is not None else now - _FIRST
-    items, more_items = _items(connection, person, people)
+    items, more_items, put_off = _items(connection, person, people, now)
     unread, more_unread = store.unread_of(connection, person.name, MOST_UNREAD, before)
     failed = store.failed_since(connection, person.name, since)
     told = {failure.thread_id for failure in failed[:MOST_FAILED]}
@@ -106,6 +106,7 @@ def gathered(connection: sa.Connection, person: Person, people: People, now: dat
         zone=person.timezone,
         items=items,
         more_items=more_items,
+        put_off=put_off,
         # What failed is unread as well; it is told once.
         unread=tuple(
             UnreadThread(t.id, t.title, t.last_message, t.last_activity_at)
@@ -121,20 +122,26 @@ def gathered(connection: sa.Connection, person: Person, people: People, now: dat
     return digest if digest.is_empty else replace(digest, thread_id=_thread(connection, person, now))
 
 
-def _items(connection: sa.Connection, person: Person, people: People) -> tuple[tuple[DigestItem, ...], int]:
-    """What the person may decide, the longest waiting first, and how much more there is."""
-    theirs = [
-        action_id
-        for action_id, approvers, quorum, owner in actions.waiting(connection, pages.visible_to(person))
-        if people.decides(person, approvers, owner, quorum)
+def _items(
+    connection: sa.Connection, person: Person, people: People, now: datetime
+) -> tuple[tuple[DigestItem, ...], int, int]:
+    """What the person is to decide, the longest waiting first, how much more there is, and what they put off.
+
+    What they approved already waits for others, not for them.
+    """
+    waiting = [
+        one
+        for one in actions.waiting(connection, pages.visible_to(person), person.name, now)
+        if people.decides(person, one.approvers, one.owner, one.quorum) and not one.is_approved
     ]
+    theirs = [one for one in waiting if not one.is_put_off]
     found: list[DigestItem] = []
-    for action_id in theirs[:MOST_ITEMS]:
-        action = actions.get(connection, action_id)
+    for one in theirs[:MOST_ITEMS]:
+        action = actions.get(connection, one.action_id)
         thread = threads.get(connection, action.thread_id) if action is not None else None
         if action is not None and thread is not None:
             found.append(DigestItem(len(found) + 1, action, thread.title, action.digest))
-    return tuple(found), len(theirs) - len(found)
+    return tuple(found), len(theirs) - len(found), len(waiting) - len(theirs)
 
 
 def _usage(connection: sa.Connection, person: Person, now: datetime) -> DayUsage | None:

@@ -127,6 +127,7 @@ def data(digest: Digest, url: str) -> Mapping[str, Any]:
         "at": moment(digest.made_at, digest.zone),
         "items_count": len(digest.items) + digest.more_items,
         "more_items": digest.more_items,
+        "put_off": f"{digest.put_off} put off until later." if digest.put_off else "",
         "unread": [
             {
                 "title": one_line(thread.title, _TITLE) or "(no title)",

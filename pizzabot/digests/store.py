@@ -187,6 +187,7 @@ def _content(digest: Digest) -> dict[str, Any]:
         "since": to_microseconds(digest.since),
         "zone": digest.zone,
         "more_items": digest.more_items,
+        "put_off": digest.put_off,
         "unread": [[t.thread_id, t.title, t.last_message, to_microseconds(t.at)] for t in digest.unread],
         "more_unread": digest.more_unread,
         "failed": [[f.title, f.why, to_microseconds(f.at), f.thread_id] for f in digest.failed],
@@ -207,6 +208,7 @@ def _digest(row: Any, items: Sequence[DigestItem]) -> Digest:
         zone=kept["zone"],
         items=tuple(items),
         more_items=kept["more_items"],
+        put_off=kept.get("put_off", 0),  # not there in digests of before it was counted
         unread=tuple(
             UnreadThread(i, title, said, from_microseconds(at)) for i, title, said, at in kept["unread"]
         ),

@@ -122,6 +122,60 @@ async def test_each_person_is_told_what_they_may_decide_the_oldest_first(
     await database.write(work)
 
 
+async def test_what_the_person_put_off_is_counted_and_not_listed_until_its_time_has_come(
+    database: Database, clock: FakeClock
+) -> None:
+    def work(connection: sa.Connection) -> None:
+        (later,) = waits(connection, clock, title="Later")
+        waits(connection, clock, title="Now")
+        until = clock.now() + timedelta(hours=2)
+        decide.snooze(connection, later.id, ADA, until, "web", clock.now(), PEOPLE)
+        mine, bobs = make(connection, clock), make(connection, clock, replace(BOB, role="owner"))
+        assert mine is not None
+        assert ([i.action.title for i in mine.items], mine.put_off, mine.more_items) == (["Now"], 1, 0)
+        assert store.get(connection, mine.id) == mine
+        assert bobs is not None  # it is put off for one person alone
+        assert ([i.action.title for i in bobs.items], bobs.put_off) == (["Later", "Now"], 0)
+        clock.advance(timedelta(hours=2))  # and nobody has looked at the reminders yet
+        again = make(connection, clock)
+        assert again is not None
+        assert ([i.action.title for i in again.items], again.put_off) == (["Later", "Now"], 0)
+
+    await database.write(work)
+
+
+async def test_a_digest_of_nothing_but_what_was_put_off_is_not_sent(
+    database: Database, clock: FakeClock
+) -> None:
+    def work(connection: sa.Connection) -> None:
+        (action,) = waits(connection, clock)
+        until = clock.now() + timedelta(hours=2)
+        decide.snooze(connection, action.id, ADA, until, "web", clock.now(), PEOPLE)
+        assert make(connection, clock) is None
+
+    await database.write(work)
+
+
+async def test_what_the_person_approved_waits_for_the_others_until_an_edit_voids_that(
+    database: Database, clock: FakeClock
+) -> None:
+    def titles(connection: sa.Connection, person: Person) -> list[str]:
+        digest = make(connection, clock, person)
+        return [item.action.title for item in digest.items] if digest is not None else []
+
+    def work(connection: sa.Connection) -> None:
+        (action,) = waits(connection, clock, approvers=("Ada", "Bob"), quorum=2, title="Two of us")
+        said = Decision(action.id, "Ada", "web", Verdict.APPROVE, digest=action.digest)
+        decide.decide(connection, said, ADA, clock.now(), PEOPLE)
+        assert (titles(connection, ADA), titles(connection, BOB)) == ([], ["Two of us"])
+        args = {"invoice": "INV-8", "amount": 1.0}
+        said = Decision(action.id, "Bob", "web", Verdict.EDIT, args=args, digest=action.digest)
+        decide.decide(connection, said, BOB, clock.now(), PEOPLE)
+        assert (titles(connection, ADA), titles(connection, BOB)) == (["Two of us"], [])
+
+    await database.write(work)
+
+
 async def test_what_does_not_fit_is_counted(
     database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,13 @@ def test_the_message_has_every_part_and_leads_to_each() -> None:
         assert part in text
 
 
+def test_how_many_are_put_off_is_said_where_there_are_any() -> None:
+    for items in ((), (item(1),)):
+        text = showing.message(digest(*items, put_off=2), URL)
+        assert "\n\n2 put off until later.\n\n" in text
+    assert "put off" not in showing.message(digest(item(1)), URL)
+
+
 def test_what_is_not_there_has_no_heading() -> None:
     text = showing.message(digest(unread=(), failed=(), usage=None, coming=(), more_items=1), URL)
     assert not {"Unread", "Failed", "Used", "Next"} & set(text.replace(":", " ").split())

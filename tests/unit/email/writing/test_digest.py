@@ -24,7 +24,7 @@ def parts(made: compose.Request) -> tuple[str, str]:
 
 
 def test_both_parts_say_the_same_and_how_to_answer() -> None:
-    made = compose.digest(_HEADS, digest(item(1), item(2), more_items=2), url=URL)
+    made = compose.digest(_HEADS, digest(item(1), item(2), more_items=2, put_off=3), url=URL)
     assert made.offered == (Verdict.APPROVE, Verdict.REJECT)
     for part in parts(made):
         assert REPLY_ABOVE in part
@@ -37,7 +37,13 @@ def test_both_parts_say_the_same_and_how_to_answer() -> None:
                 "12.5",
             ),
             *("About 2", f"{URL}/actions/a2", f"{URL}/?view=action", "Weekly", "The model did not answer"),
-            *("The summary is ready", "12,345 tokens", "Morning", "approve 1; reject 2: your reason"),
+            *(
+                "3 put off until later.",
+                "The summary is ready",
+                "12,345 tokens",
+                "Morning",
+                "approve 1; reject 2: your reason",
+            ),
         ):
             assert words in part, words
 

@@ -30,12 +30,13 @@ def buttons(blocks: list[dict[str, Any]]) -> list[list[str]]:
 
 def test_each_item_has_the_buttons_of_what_it_shows_whole() -> None:
     long = {"args": {"body": "x" * 999}, "args_schema": {}}
-    text, blocks = digest(listed(item(1), item(2, **long), item(3, digest="another")), URL)
+    text, blocks = digest(listed(item(1), item(2, **long), item(3, digest="another"), put_off=1), URL)
     assert text == "Digest: 3 to decide, 1 failed, 1 unread"
     assert buttons(blocks) == [["Approve", "Reject", "Review"], ["Reject", "Review"], ["Review"]]
     whole = json.dumps(blocks)
     for part in ("1. Pay invoice 1", "pay_invoice of ledger", "Northwind", "12.5", "About 1", "Morning"):
         assert part in whole
+    assert "1 put off until later." in whole
 
 
 def test_a_button_means_the_arguments_that_were_listed() -> None:
