@@ -240,19 +240,30 @@ class Doors:
         self._engine.due()
         return action
 
-    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action:
+    async def snooze(
+        self, action_id: str, person: Person, when: str, via: str, key: str | None = None
+    ) -> Action:
         """Put an action off for the person until a time in their words: "2h", "tomorrow 9:00", ISO 8601.
+
+        `key` names what said so: the same one again changes nothing, whatever became of it since.
 
         Raises Invalid `invalid_time` when that is no time to come, and what `approvals.decide.snooze` does.
         """
-        now = self.clock.now()
-        try:
-            until = parse_when(when, now, ZoneInfo(person.timezone))
-        except ValueError as error:
-            raise Invalid(str(error), code="invalid_time") from error
-        action = await self._write(
-            lambda c: approvals.snooze(c, action_id, person, until, via, now, self.people)
-        )
+        now, mark = self.clock.now(), f"deciding/snoozed/{key}/{action_id}"
+
+        def work(connection: sa.Connection) -> Action:
+            if key is not None and notes.get(connection, via, mark) is not None:
+                return approvals.seen_action(connection, action_id, person)[0]
+            try:
+                until = parse_when(when, now, ZoneInfo(person.timezone))
+            except ValueError as error:
+                raise Invalid(str(error), code="invalid_time") from error
+            snoozed = approvals.snooze(connection, action_id, person, until, via, now, self.people)
+            if key is not None:
+                notes.put(connection, via, {mark: ""}, now)
+            return snoozed
+
+        action = await self._write(work)
         self._action_changed(action)
         self._engine.due()
         return action

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from pizzabot.approvals.replies import DISAGREE, Judged, judge
 from pizzabot.approvals.verdicts import EMPTY, Words
-from pizzabot.digests.deciding import carry_out, meant
+from pizzabot.digests.deciding import carry_out, first_read, meant
 from pizzabot.doors import Doors
 from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision
@@ -81,7 +81,8 @@ class Deciding:
             await self._handing.say(reply)
             return
         own, thread_id = reply.letter.own, reply.asked.thread_id
-        said = meant(own.text, digest, self._doors.clock.now(), self._words, _names(reply))
+        read_at = await first_read(self._doors, VIA, reply.key, self._doors.clock.now())
+        said = meant(own.text, digest, read_at, self._words, _names(reply))
         if not (said.commands or said.why) or (said.why == EMPTY and reply.letter.attachments):
             await self._handing.say(reply)
             return
@@ -89,7 +90,7 @@ class Deciding:
         if why:
             await self._handing.ask(reply, digest.id, words.list_question(why))
             return
-        done = await carry_out(self._doors, digest, said.commands, reply.person, VIA, reply.key)
+        done = await carry_out(self._doors, digest, said.commands, reply.person, VIA, reply.key, read_at)
         await self._handing.tell(reply, thread_id, words.list_done(done))
 
     async def _not_by_mail(self, reply: Reply, action: Action) -> None:

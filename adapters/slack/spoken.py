@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from pizzabot.approvals import verdicts
 from pizzabot.approvals.verdicts import Words
-from pizzabot.digests.deciding import carry_out, meant
+from pizzabot.digests.deciding import carry_out, first_read, meant
 from pizzabot.errors import NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
@@ -88,7 +88,8 @@ class Spoken:
             listed = shown(await doors.digest(digest_id, person))
         except NotFound:
             return None
-        said = meant(text, listed, doors.clock.now(), self._words, (person.name,))
+        read_at = await first_read(doors, VIA, key, doors.clock.now())
+        said = meant(text, listed, read_at, self._words, (person.name,))
         if said.why in ("", verdicts.EMPTY, verdicts.TOO_SHORT) and not said.commands:
             return None
         if said.why:
@@ -96,12 +97,13 @@ class Spoken:
                 f"Nothing was decided: {said.why}. Write each decision by its numbers and nothing else, as "
                 "in “approve 1, 3; reject 2: your reason”."
             )
-        return await carry_out(doors, listed, said.commands, person, VIA, key)
+        return await carry_out(doors, listed, said.commands, person, VIA, key, read_at)
 
     async def forget(self) -> None:
         """Slack delivers nothing again after so long."""
         doors = self._workspace.doors
-        await doors.forget(VIA, "spoken/", before=doors.clock.now() - _REMEMBERED)
+        for kept in ("spoken/", "deciding/"):
+            await doors.forget(VIA, kept, before=doors.clock.now() - _REMEMBERED)
 
     def _names_it(self, text: str) -> bool:
         return _NAMES_IT.match(text) is not None or text.strip(" \n.!").casefold() in self._own

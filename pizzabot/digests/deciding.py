@@ -21,7 +21,7 @@ from pizzabot.approvals.when import parse_when
 from pizzabot.clock import spoken
 from pizzabot.digests.showing import offered, one_line
 from pizzabot.errors import Conflict, NotFound, Refused, Unavailable
-from pizzabot.messages import Action, ActionState, Decision, Digest, Verdict
+from pizzabot.messages import Action, ActionState, Decision, Digest, DigestItem, Verdict
 from pizzabot.people import Person
 
 NO_TIME = "until when number {} is put off: {}"
@@ -43,7 +43,9 @@ class Deciding(Protocol):
 
     async def decide(self, decision: Decision) -> Action: ...
 
-    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action: ...
+    async def snooze(
+        self, action_id: str, person: Person, when: str, via: str, key: str | None = None
+    ) -> Action: ...
 
     async def note(self, channel: str, key: str) -> str | None: ...
 
@@ -58,10 +60,23 @@ class Meant:
     why: str = ""
 
 
+async def first_read(doors: Deciding, via: str, key: str, now: datetime) -> datetime:
+    """When the reply of that key was read first: `now`, unless it was carried out before and comes again.
+
+    The times in it are counted from then.
+    """
+    known = await doors.note(via, _read_mark(key))
+    return datetime.fromisoformat(known) if known is not None else now
+
+
+def _read_mark(key: str) -> str:
+    return f"deciding/read/{key}"
+
+
 def meant(
     text: str, digest: Digest, now: datetime, words: Words = ENGLISH, names: Collection[str] = ()
 ) -> Meant:
-    """What a reply to `digest` means that is read at `now`; `names` are those of its author.
+    """What a reply to `digest` means that was first read at `now`; `names` are those of its author.
 
     What was decided since counts as offered: whoever says it again is told who was first.
     """
@@ -87,31 +102,42 @@ def meant(
 
 
 async def carry_out(
-    doors: Deciding, digest: Digest, commands: Sequence[Command], person: Person, via: str, key: str
+    doors: Deciding,
+    digest: Digest,
+    commands: Sequence[Command],
+    person: Person,
+    via: str,
+    key: str,
+    read_at: datetime,
 ) -> str:
     """Do what a reply says, each number by itself; what was understood and done, a line for each.
 
-    `key` names the reply: the same one again, after a crash, does nothing twice and says the same.
+    `key` names the reply: the same one again, after a crash, does nothing twice and says the same. `read_at`
+    is when it was read first (`first_read`).
 
     Raises Unavailable when something could not be stored: it must be brought again.
     """
     items = {item.number: item for item in digest.items}
+    if any(command.verdict is None for command in commands):
+        await doors.keep(via, {_read_mark(key): read_at.isoformat()})
     lines = []
     for command in sorted(commands, key=lambda command: command.number):
         item = items[command.number]
-        done = await _done(doors, command, item.action, item.bound_to, person, via, key)
+        if command.verdict is None:
+            until = parse_when(command.snooze, read_at, ZoneInfo(digest.zone))
+            done = await _put_off(doors, until, item.action, person, via, key)
+        else:
+            done = await _done(doors, command, command.verdict, item, person, via, key)
         lines.append(f"{command.number}. {one_line(item.action.title, _TITLE)}: {done}")
     return "\n".join(lines)
 
 
 async def _done(
-    doors: Deciding, command: Command, action: Action, bound_to: str, person: Person, via: str, key: str
+    doors: Deciding, command: Command, verdict: Verdict, item: DigestItem, person: Person, via: str, key: str
 ) -> str:
-    if command.verdict is None:
-        return await _put_off(doors, command, action, person, via)
-    mark = f"deciding/{action.id}"
+    action, mark = item.action, f"deciding/{item.action.id}"
     if action.state is not ActionState.PENDING:
-        return await _settled(doors, command.verdict, action, person, via, key)
+        return await _settled(doors, verdict, action, person, via, key)
     await doors.keep(via, {mark: key})
     try:
         decided = await doors.decide(
@@ -119,9 +145,9 @@ async def _done(
                 action_id=action.id,
                 person=person.name,
                 via=via,
-                verdict=command.verdict,
+                verdict=verdict,
                 reason=command.reason or None,
-                digest=bound_to,
+                digest=item.bound_to,
             )
         )
     except Unavailable:
@@ -129,24 +155,25 @@ async def _done(
     except Conflict as error:
         now = error.details.get("action", action)
         if error.code == "already_approved":
-            return _words(command.verdict, now)
-        return await _settled(doors, command.verdict, now, person, via, key)
+            return _words(verdict, now)
+        return await _settled(doors, verdict, now, person, via, key)
     except NotFound:
         return "is not there any more. Nothing was changed."
     except Refused as error:
         return f"was not changed. {error}"
-    return _words(command.verdict, decided)
+    return _words(verdict, decided)
 
 
-async def _put_off(doors: Deciding, command: Command, action: Action, person: Person, via: str) -> str:
+async def _put_off(
+    doors: Deciding, until: datetime, action: Action, person: Person, via: str, key: str
+) -> str:
     try:
-        snoozed = await doors.snooze(action.id, person, command.snooze, via)
+        await doors.snooze(action.id, person, until.isoformat(), via, key)
     except Unavailable:
         raise
     except Refused as error:
         return f"was not put off. {error}"
-    until = next((snooze.until for snooze in snoozed.snoozes if snooze.person == person.name), None)
-    return f"put off until {spoken(until, person.timezone)}." if until is not None else "put off."
+    return f"put off until {spoken(until, person.timezone)}."
 
 
 async def _settled(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from pizzabot.approvals.decide import already_decided, check
 from pizzabot.approvals.when import parse_when
-from pizzabot.digests.deciding import carry_out, meant
+from pizzabot.digests.deciding import carry_out, first_read, meant
 from pizzabot.errors import Conflict, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Digest, Snooze, Verdict
 from pizzabot.people import Person
@@ -29,6 +30,8 @@ class Doors:
     notes: dict[str, str] = field(default_factory=dict)
     refusal: Refused | None = None
     decided: list[tuple[str, Verdict]] = field(default_factory=list)
+    snoozed: list[tuple[str, datetime]] = field(default_factory=list)
+    now: datetime = NOW
 
     async def decide(self, decision: Decision) -> Action:
         if self.refusal is not None:
@@ -49,11 +52,18 @@ class Doors:
         self.decided.append((action.id, decision.verdict))
         return action
 
-    async def snooze(self, action_id: str, person: Person, when: str, via: str) -> Action:
-        until = parse_when(when, NOW, ZoneInfo(person.timezone))
-        snoozed = replace(self.actions[action_id], snoozes=(Snooze(person.name, until),))
-        self.actions[action_id] = snoozed
-        return snoozed
+    async def snooze(
+        self, action_id: str, person: Person, when: str, via: str, key: str | None = None
+    ) -> Action:
+        if self.refusal is not None:
+            raise self.refusal
+        mark = f"{via} snoozed {key} {action_id}"
+        if mark not in self.notes:
+            until = parse_when(when, self.now, ZoneInfo(person.timezone))
+            self.actions[action_id] = replace(self.actions[action_id], snoozes=(Snooze(person.name, until),))
+            self.snoozed.append((action_id, until))
+            self.notes[mark] = ""
+        return self.actions[action_id]
 
     async def note(self, channel: str, key: str) -> str | None:
         return self.notes.get(f"{channel} {key}")
@@ -68,9 +78,10 @@ def doors(listed: Digest = LIST) -> Doors:
 
 async def carried_out(here: Doors, text: str, key: str = "mail-1") -> str:
     now = replace(LIST, items=tuple(replace(one, action=here.actions[one.action.id]) for one in LIST.items))
-    said = meant(text, now, NOW)
+    read_at = await first_read(here, "email", key, here.now)
+    said = meant(text, now, read_at)
     assert said.commands, said.why
-    return await carry_out(here, now, said.commands, ADA, "email", key)
+    return await carry_out(here, now, said.commands, ADA, "email", key, read_at)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +170,24 @@ async def test_what_is_put_off_is_said_with_its_time_and_the_others_count() -> N
     assert first == "1. Pay invoice 1: approved."
     assert second.startswith("2. Pay invoice 2: put off until Monday")
     assert here.decided == [("a1", Verdict.APPROVE)]
+
+
+@pytest.mark.parametrize("until", ["2h", "tomorrow", "today 9:00"])
+@pytest.mark.parametrize("died", ["before", "after"])
+async def test_what_is_put_off_stays_at_its_time_when_the_reply_comes_again(until: str, died: str) -> None:
+    here = doors()
+    text = f"approve 1; snooze 2 to {until}"
+    if died == "before":  # the time was understood and nothing was done
+        here.refusal = Unavailable("the disk is full")
+        with pytest.raises(Unavailable):
+            await carried_out(here, text)
+        here.refusal = None
+        here.now += timedelta(minutes=10)
+    first = await carried_out(here, text)
+    moment = parse_when(until, NOW, ZoneInfo(LIST.zone))
+    here.now = moment + timedelta(minutes=1)  # also when it is over by then
+    assert await carried_out(here, text) == first
+    assert here.snoozed == [("a2", moment)]
+    here.now = NOW + timedelta(minutes=30)
+    assert "put off" in await carried_out(here, f"snooze 2 to {until}", key="mail-2")
+    assert len(here.snoozed) == 2

@@ -82,6 +82,24 @@ async def test_numbers_written_below_it_decide_all_or_nothing(office: Office) ->
     assert sorted([(await state(office, note))["state"] for note in notes]) == ["approved", "rejected"]
 
 
+async def test_what_is_put_off_stays_so_when_the_same_words_are_delivered_again(office: Office) -> None:
+    listed, (note,) = await digest(office, 1)
+    await office.asks(CAY, "snooze 1 to 2h", thread_ts=listed.ts)
+    said = office.slack.deliveries[-1]
+    await office.whispered(CAY, "put off until")
+    action = await state(office, note)
+    (first,) = action["snoozed"]
+    await office.slack.redeliver(said)
+    assert (await state(office, note))["snoozed"] == [first]
+    # Nor does it undo what was said since.
+    cay = await office.served.as_person("Cay")
+    changed = await cay.post(f"/api/actions/{action['id']}/snooze", json={"until": "3 days"})
+    assert changed.status_code == 200, changed.text
+    second = (await state(office, note))["snoozed"]
+    await office.slack.redeliver(said)
+    assert (await state(office, note))["snoozed"] == second != [first]
+
+
 async def test_anything_else_below_it_goes_to_the_agent(office: Office) -> None:
     listed, _ = await digest(office, 1)
     await office.asks(CAY, "Why is the first one so dear? [[say because of the paper]]", thread_ts=listed.ts)
