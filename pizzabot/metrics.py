@@ -34,7 +34,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "other"  # what a stranger can make up is no label
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_OUTBOX_STATES = ("pending", "sending", "unknown", "failed")
+_OUTBOX_STATES = ("pending", "sending", "unknown", "put_off", "failed")
 _CHANNEL_STATES = get_args(get_type_hints(ChannelState)["state"])
 _SERVER_STATES = get_args(ServerState)
 
@@ -161,7 +161,7 @@ def families_of(seen: Snapshot, now: datetime) -> Iterator[Metric]:
     )
     yield _gauge(
         "outbox_oldest_seconds",
-        "How long the oldest of it waits already.",
+        "How long the oldest of it waits already, without what is put off.",
         ["channel"],
         [((channel,), _age(since, now)) for channel, since in sorted(seen.outbox_since.items())],
     )

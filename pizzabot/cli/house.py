@@ -77,7 +77,8 @@ def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
         tools = count(int(server["tools"]), "tool")
         yield f"mcp      {visible(name)}: {_state_and_why(server, 'error')}, {tools}"
     outbox = found["outbox"]
-    yield f"outbox   {outbox['pending']} pending, {outbox['unknown']} of unknown outcome"
+    put_off = f", {outbox['put_off']} put off until quiet hours end" if outbox.get("put_off") else ""
+    yield f"outbox   {outbox['pending']} pending, {outbox['unknown']} of unknown outcome{put_off}"
     for failed in outbox["failed"]:
         where = " ".join(visible(str(failed[part])) for part in ("channel", "to") if failed.get(part))
         yield f"failed   {where}: {visible(str(failed['error']))}"

@@ -6,7 +6,7 @@
     put_off --take, once it is due--> pending
 
 A row is written in the transaction of what it tells; `key` makes saying it twice impossible. What is put off,
-until somebody's quiet hours end, holds up nothing else for them.
+until somebody's quiet hours end, holds up nothing else for them; it counts as queued from then on.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ _PUT_OFF_UNTIL = sa.select(outbox.c.due_at).where(OUTBOX_PUT_OFF).order_by(outbo
 _PUT_OFF_NO_MORE = (
     sa.update(outbox)
     .where(OUTBOX_PUT_OFF, outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type))
-    .values(state="pending")
+    # It was nobody's turn before that: counted from then, it does not look like something that got stuck.
+    .values(state="pending", created_at=outbox.c.due_at)
 )
 
 
@@ -413,7 +414,7 @@ def said_in(connection: sa.Connection, thread_id: str) -> list[Said]:
 def counts(connection: sa.Connection) -> dict[tuple[str, str], int]:
     """How many items of a channel are in a state, by `(channel, state)`; what was sent is not counted."""
     found: dict[tuple[str, str], int] = {}
-    for some in (OUTBOX_OPEN, OUTBOX_FAILED):
+    for some in (OUTBOX_OPEN, OUTBOX_PUT_OFF, OUTBOX_FAILED):
         query = sa.select(outbox.c.channel, outbox.c.state, sa.func.count()).where(some)
         rows = connection.execute(query.group_by(outbox.c.channel, outbox.c.state))
         found |= {(row[0], row[1]): row[2] for row in rows}
@@ -421,7 +422,7 @@ def counts(connection: sa.Connection) -> dict[tuple[str, str], int]:
 
 
 def oldest_open(connection: sa.Connection) -> dict[str, datetime]:
-    """Of each channel with something to say, when the oldest of it was queued."""
+    """Of each channel with something to say, since when the oldest of it is to be said."""
     oldest = sa.func.min(outbox.c.created_at)
     query = sa.select(outbox.c.channel, oldest).where(OUTBOX_OPEN).group_by(outbox.c.channel)
     return {row[0]: row[1] for row in connection.execute(query)}
@@ -474,11 +475,12 @@ def digest_of_copy(connection: sa.Connection, channel: str, address: str, extern
 
 
 def summary(connection: sa.Connection) -> dict[str, Any]:
-    """For status: how many wait, how many are unknown, and what failed last."""
+    """For status: how many wait, are put off and are unknown, and what failed last."""
     counted = (
         sa.select(outbox.c.state, sa.func.count().label("rows")).where(OUTBOX_OPEN).group_by(outbox.c.state)
     )
     states: dict[str, int] = {row.state: row.rows for row in connection.execute(counted)}
+    put_off = connection.execute(sa.select(sa.func.count()).select_from(outbox).where(OUTBOX_PUT_OFF))
     newest = (
         sa.select(outbox.c.channel, outbox.c.address, outbox.c.error)
         .where(OUTBOX_FAILED)
@@ -488,6 +490,7 @@ def summary(connection: sa.Connection) -> dict[str, Any]:
     lost = [{"channel": r.channel, "to": r.address, "error": r.error} for r in connection.execute(newest)]
     return {
         "pending": states.get("pending", 0) + states.get("sending", 0),
+        "put_off": put_off.scalar_one(),
         "unknown": states.get("unknown", 0),
         "failed": lost,
     }

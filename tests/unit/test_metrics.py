@@ -101,6 +101,37 @@ async def test_the_outbox_is_counted_by_channel_and_state(database: Database, cl
     ]
 
 
+async def test_what_is_put_off_is_counted_apart_and_waits_only_from_when_it_is_due(
+    database: Database, clock: FakeClock
+) -> None:
+    def say(connection: sa.Connection) -> None:
+        thread_id = arrives(connection, clock).thread_id
+        due = clock.now() + timedelta(hours=8)
+        for key in ("a", "b"):
+            about: dict[str, Any] = {"key": key, "channel": "slack", "address": key, "thread_id": thread_id}
+            outbox.enqueue(connection, clock.now(), kind="answer", put_off_until=due, **about)
+
+    async def look() -> tuple[list[float | None], float | None, int]:
+        found = await read(metrics_of(database, clock))
+        names = (f"outbox_items channel=slack state={state}" for state in ("put_off", "pending", "sending"))
+        oldest = found.get("pizzabot_outbox_oldest_seconds channel=slack")
+        return some(found, *names), oldest, (await database.read(outbox.summary))["put_off"]
+
+    await database.write(say)
+    clock.advance(timedelta(hours=8) - timedelta(seconds=1))
+    assert await database.write(lambda c: outbox.take(c, clock.now(), limit=9)) == []
+    assert await look() == ([2, 0, 0], None, 2)
+    clock.advance(seconds=4)
+    (first,) = await database.write(lambda c: outbox.take(c, clock.now(), limit=1))
+    assert await look() == ([0, 1, 1], 3, 0)
+    retried = partial(
+        outbox.try_later, due_at=clock.now() + timedelta(minutes=5), error="away", unknown=False
+    )
+    await database.write(lambda c: retried(c, first))
+    clock.advance(seconds=60)
+    assert await look() == ([0, 2, 0], 63, 0)
+
+
 async def test_channels_and_servers_are_in_exactly_one_state(database: Database, clock: FakeClock) -> None:
     found = await read(metrics_of(database, clock))
     of_channel = {k: v for k, v in found.items() if k.startswith("pizzabot_channel_state")}

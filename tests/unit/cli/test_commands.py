@@ -315,7 +315,12 @@ def test_the_status_says_what_is_wrong() -> None:
         "stopped_by": {"person": "Ada"},
         "channels": {"slack": {"state": "down", "detail": "no\x1b"}},
         "mcp": {"a": {"state": "down", "tools": 0, "error": "gone"}},
-        "outbox": {"pending": 1, "unknown": 2, "failed": [{"channel": "email", "to": "x@y", "error": "550"}]},
+        "outbox": {
+            "pending": 1,
+            "put_off": 3,
+            "unknown": 2,
+            "failed": [{"channel": "email", "to": "x@y", "error": "550"}],
+        },
         "broken": [{"file": "f", "line": 3, "reason": "r"}],
     }
     assert list(status_lines(status)) == [
@@ -323,7 +328,7 @@ def test_the_status_says_what_is_wrong() -> None:
         "stopped  everything, by Ada; `pizzabot resume` undoes it",
         r"channel  slack: down (no\x1b)",
         "mcp      a: down (gone), 0 tools",
-        "outbox   1 pending, 2 of unknown outcome",
+        "outbox   1 pending, 2 of unknown outcome, 3 put off until quiet hours end",
         "failed   email x@y: 550",
         "broken   f:3: r",
     ]
