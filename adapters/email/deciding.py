@@ -88,7 +88,10 @@ class Deciding:
             return
         why = said.why or ("" if own.agrees else DISAGREE) or ("" if one_mail else words.SEVERAL_QUESTIONS)
         if why:
-            await self._handing.ask(reply, digest.id, words.list_question(why))
+            page = f"{self._url}/?view=action"
+            await self._handing.ask(
+                reply, digest.id, lambda is_last: words.list_question(why, page, is_last=is_last)
+            )
             return
         done = await carry_out(self._doors, digest, said.commands, reply.person, VIA, reply.key, read_at)
         await self._handing.tell(reply, thread_id, words.list_done(done))
@@ -150,8 +153,17 @@ class Deciding:
         kept = bool(reply.letter.own.text.strip() or reply.letter.attachments)
         if kept:
             await self._handing.say(reply, quietly=True)
-        question = words.question(action, why, kept=kept)
-        await self._handing.ask(reply, action.id, question, apart=_QUESTIONS_APART)
+        page = f"{self._url}/actions/{action.id}"
+        await self._handing.ask(
+            reply,
+            action.id,
+            lambda is_last: words.question(action, why, page, kept=kept, is_last=is_last),
+            apart=_QUESTIONS_APART,
+        )
+
+    @property
+    def _url(self) -> str:
+        return self._doors.url().rstrip("/")
 
 
 def _names(reply: Reply) -> list[str]:

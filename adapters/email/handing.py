@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -186,8 +187,13 @@ class Handing:
             await self.tell(reply, asked.thread_id, words.refused(str(error)))
         return True
 
-    async def ask(self, reply: Reply, about: str, text: str, *, apart: timedelta = timedelta(0)) -> None:
-        """Ask back about something, at most so often and so far `apart`."""
+    async def ask(
+        self, reply: Reply, about: str, question: Callable[[bool], str], *, apart: timedelta = timedelta(0)
+    ) -> None:
+        """Ask back about something, at most so often and so far `apart`.
+
+        `question` makes the text; it is told whether this is the last one.
+        """
         assert reply.asked is not None
         key, now = f"questions/{about}", self._doors.clock.now()
         asked = json.loads(await self._doors.note(VIA, key) or "[]")
@@ -195,7 +201,7 @@ class Handing:
         if len(asked) >= most or (asked and now - datetime.fromisoformat(asked[-1]) < apart):
             self.left_alone["was unclear again, and was asked about often enough"] += 1
             return
-        await self.tell(reply, reply.asked.thread_id, text)
+        await self.tell(reply, reply.asked.thread_id, question(len(asked) + 1 == most))
         await self._doors.keep(VIA, {key: json.dumps([*asked, now.isoformat()])})
 
     async def tell(self, reply: Reply, thread_id: str, text: str) -> None:

@@ -59,15 +59,22 @@ def changed_names(proposed: Args, final: Args) -> set[str]:
     }
 
 
-def question(action: Action, why: str, *, kept: bool) -> str:
-    """One polite question back; nothing was decided. `kept`: there were words, which the agent gets."""
+def question(action: Action, why: str, page: str, *, kept: bool, is_last: bool = False) -> str:
+    """One polite question back; nothing was decided. `kept`: there were words, which the agent gets.
+
+    After the last one nothing is asked any more: it leads to the action's `page` and invites no answer.
+    """
+    written = "What you wrote is kept for the agent. " if kept else ""
+    nothing = f"I could not tell: {why}\n\nNothing was decided. {written}".rstrip()
+    title = action.title.rstrip("?")
+    if is_last:
+        return f"Please decide “{title}” on its page\n\n{nothing}\n\n{_last(page)}"
     answers = [_ANSWERS[verdict] for verdict in action.allowed_decisions]
     listed = ", ".join(answers[:-1]) + (" or " if len(answers) > 1 else "") + answers[-1]
-    written = "What you wrote is kept for the agent. " if kept else ""
     return (
-        f"What shall become of “{action.title.rstrip('?')}”?\n\nI could not tell: {why}\n\n"
-        f"Nothing was decided. {written}To decide, answer the mail that asks with {listed}, and nothing else."
-        "\n\nThis is not asked again within the hour: only a clear word counts, by mail or on its page."
+        f"What shall become of “{title}”?\n\n{nothing} To decide, answer the mail that asks with {listed}, "
+        "and nothing else.\n\n"
+        "This is not asked again within the hour: only a clear word counts, by mail or on its page."
     )
 
 
@@ -76,12 +83,21 @@ def list_done(lines: str) -> str:
     return f"What you decided\n\n{lines}"
 
 
-def list_question(why: str) -> str:
-    """One question back about an answer to a digest; nothing of it was done."""
+def _last(page: str) -> str:
+    return f"This was asked often enough, so no further question comes. It is decided here:\n{page}"
+
+
+def list_question(why: str, page: str, *, is_last: bool = False) -> str:
+    """One question back about an answer to a digest; nothing of it was done. The last one leads to `page`."""
+    if is_last:
+        return (
+            f"Please decide what the digest lists on its page\n\nI could not tell: {why.rstrip('.')}.\n\n"
+            f"Nothing was decided.\n\n{_last(page)}"
+        )
     return (
-        f"Which numbers do you decide, and how?\n\nI could not tell: {why}.\n\nNothing was decided. Answer "
-        "again with each decision by its numbers and nothing else, as in “approve 1, 3; reject 2: your "
-        "reason”. Anything that is no decision goes to the agent."
+        f"Which numbers do you decide, and how?\n\nI could not tell: {why.rstrip('.')}.\n\n"
+        "Nothing was decided. Answer again with each decision by its numbers and nothing else, as in "
+        "“approve 1, 3; reject 2: your reason”. Anything that is no decision goes to the agent."
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from datetime import timedelta
 from email.message import EmailMessage
 
 import pytest
@@ -95,6 +97,19 @@ async def test_only_the_first_unclear_answer_in_an_hour_is_asked_about(post: Pos
         m for m in post.mails(ADA) if "Nothing was decided" in body(m) and "unclear often" in body(m)
     ]
     assert len(asked_back) <= 1
+    assert (await post.action(thread))["state"] == "pending"
+
+
+async def test_the_last_question_says_so_and_where_to_decide(post: Post) -> None:
+    thread, question = await asks(post, "unclear at last")
+    action = await post.action(thread)
+    hours_ago = (post.served.doors.clock.now() - timedelta(hours=n) for n in (4, 2))
+    asked = json.dumps([moment.isoformat() for moment in hours_ago])
+    await post.served.doors.keep("email", {f"questions/{action['id']}": asked})
+    await post.answers(ADA, question, "Approve?")
+    last = body(await post.gets(ADA, "no further question"))
+    assert f"/actions/{action['id']}" in last
+    assert "within the hour" not in last
     assert (await post.action(thread))["state"] == "pending"
 
 

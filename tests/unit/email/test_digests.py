@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import EmailMessage
+from functools import partial
 from typing import Any
 
 import pytest
@@ -159,6 +161,23 @@ def _asked(post: Post) -> Any:
         return len(asked_back(post))
 
     return look
+
+
+async def test_the_last_question_about_a_digest_says_so_and_where_to_decide(post: Post) -> None:
+    await clear(post)
+    found = await digest(post, 1)
+    before = len(asked_back(post))
+    for count in (1, 2):
+        await post.answers(CAY, found.mail, "approve 1?")
+        await comes(_asked(post), partial(operator.eq, before + count))
+    assert "no further question" not in body(asked_back(post)[-1])
+    await post.answers(CAY, found.mail, "approve 1?")
+    last = body(await post.gets(CAY, "Please decide what the digest lists on its page"))
+    assert "no further question" in last
+    assert "/?view=action" in last
+    await post.answers(CAY, found.mail, "approve 1?")
+    await post.remarks("was asked about often enough")
+    assert await states(post, found) == ["pending"]
 
 
 async def test_who_was_first_counts_and_the_other_numbers_still_do(post: Post) -> None:
