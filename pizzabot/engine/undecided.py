@@ -21,7 +21,7 @@ from pizzabot.database.connection import Database
 from pizzabot.database.schema import to_microseconds
 from pizzabot.engine.endings import Endings
 from pizzabot.inbox import runs, threads
-from pizzabot.messages import Action, ActionState, RunState
+from pizzabot.messages import FAILURES, Action, ActionState
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, quiet_until
@@ -144,7 +144,9 @@ class Undecided:
             reminders.move(connection, due, None)
             return None
         timing = self._endings.policy.timing(action.tool)
-        again = now + timing.reminder_after if timing.reminder_after is not None else None
+        # A question without a clock is in the rows only for who put it off, and told once then.
+        has_clock = timing.reminder_after is not None and action.tool != FAILURES
+        again = now + timing.reminder_after if timing.reminder_after is not None and has_clock else None
         if any(vote.person == person.name for vote in action.votes):
             reminders.move(connection, due, again)  # an edit can void that vote
             return None

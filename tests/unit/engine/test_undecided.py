@@ -21,7 +21,7 @@ from pizzabot.engine.endings import Endings
 from pizzabot.engine.undecided import NEW_DAY, Undecided
 from pizzabot.errors import Conflict, Invalid, Refused
 from pizzabot.inbox import pages, runs, threads
-from pizzabot.messages import Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.people import Notify, People, Person
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ALLOWANCE, waits
@@ -542,6 +542,19 @@ async def test_a_snooze_is_said_again_also_where_nobody_is_reminded(office: Offi
     await snooze(office, action, BOB, office.clock.now() + HOUR)
     assert await office.later(HOUR) is None
     assert await office.said() == ["slack of Bob"]
+
+
+async def test_a_question_without_a_clock_is_told_again_only_to_who_put_it_off_and_once(
+    office: Office,
+) -> None:
+    office.times = Timing(reminder_after=4 * HOUR, expire_after=24 * HOUR)
+    action = await office.asks(kind=ActionKind.LIMIT, tool=FAILURES, approvers=("Bob",))
+    assert await office.later(timedelta(days=9)) is None
+    assert await office.said() == []
+    await snooze(office, action, BOB, office.clock.now() + HOUR)
+    assert await office.later(HOUR) is None
+    assert await office.said() == ["slack of Bob"]
+    assert (await office.action(action)).state is ActionState.PENDING
 
 
 async def test_a_second_snooze_takes_the_place_of_the_first(office: Office) -> None:
