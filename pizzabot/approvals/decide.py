@@ -24,7 +24,7 @@ from pizzabot.clock import spoken
 from pizzabot.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
-from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, may_decide, may_see
 from pizzabot.text import is_storable
@@ -146,7 +146,7 @@ def _settle(
         also = _raise_day(connection, settled, person.name, decision.via, now)
     elif settled.kind is ActionKind.LIMIT and decision.verdict is Verdict.APPROVE:
         _allow_more(connection, settled)
-    resumes = runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+    resumes = runs.requeue(connection, action.run_id, now)
     return Decided(settled, resumes, also)
 
 
@@ -333,7 +333,7 @@ def _raise_day(
             subject=other.id,
             data={"thread": other.thread_id, "tool": other.tool, "with": action.id},
         )
-        runs.requeue(connection, other.run_id, now, from_states=[RunState.WAITING])
+        runs.requeue(connection, other.run_id, now)
         outbox.repaint(connection, other.id, settled.shown, now)
         released.append(settled)
     return tuple(released)

@@ -18,7 +18,7 @@ from pizzabot import audit
 from pizzabot.approvals import reminders, store
 from pizzabot.approvals.policy import Timing
 from pizzabot.inbox import runs
-from pizzabot.messages import Action, ActionKind, RunState
+from pizzabot.messages import Action, ActionKind
 from pizzabot.outbox import store as outbox
 
 ACTOR, VIA = "Pizza Bot", "clock"
@@ -51,7 +51,7 @@ def expire(connection: sa.Connection, action: Action, timing: Timing, now: datet
     if expired is None:
         return None
     if for_good:
-        runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+        runs.requeue(connection, action.run_id, now)
     audit.append(
         connection,
         now,

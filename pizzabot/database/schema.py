@@ -198,6 +198,8 @@ runs = sa.Table(
     sa.Column("error_message", sa.Text),
     sa.Column("skills", sa.JSON(none_as_null=True)),  # the only ones it may use; NULL: all
     sa.Column("trigger_id", sa.Text),  # what started it, when that was no message
+    sa.Column("retried_by", sa.Text),  # the person who had it go on last after it failed or was stopped
+    sa.Column("retried_via", sa.Text),
     sa.Index("runs_of_thread", "thread_id", "id"),
 )
 RUN_QUEUED = _is(runs.c.state, "queued")

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from pizzabot import audit
 from pizzabot.errors import Conflict, NotFound
 from pizzabot.inbox import runs, tallies, threads
-from pizzabot.messages import RETRIABLE_RUN_STATES
 from pizzabot.outbox import store as outbox
 
 
@@ -28,7 +27,7 @@ def retry(connection: sa.Connection, thread_id: str, now: datetime, *, person: s
     Raises Conflict when it did not fail and was not stopped.
     """
     run = runs.newest(connection, thread_id)
-    if run is None or not runs.requeue(connection, run.id, now, from_states=RETRIABLE_RUN_STATES):
+    if run is None or not runs.retry(connection, run.id, now, person=person, via=via):
         state = run.state if run else "empty"
         raise Conflict(
             f"Only a failed or stopped thread can be retried; this one is {state}.", code="not_failed"

@@ -90,7 +90,7 @@ class Endings:
         )
         if thread.owner == person:
             threads.mark(connection, thread_id, unread=thread.unread, archived=None)
-        self._tell(connection, thread, seq, "notice", now, self._authors(connection, thread, run))
+        self._tell(connection, thread, seq, "notice", now, self.authors(connection, thread, run))
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -150,7 +150,7 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
-        self._tell(connection, thread, seq, kind, now, self._authors(connection, thread, run))
+        self._tell(connection, thread, seq, kind, now, self.authors(connection, thread, run))
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -189,23 +189,34 @@ class Endings:
 
         Whoever wrote what is answered is told at any time, and where they wrote.
         """
-        for place in recipients.where_written(self.told_in(thread), authors, self.channels):
-            person = self.people.by_name(place.person) if place.person is not None else None
-            waits = person is not None and all(person != author for author, _ in authors)
-            until = quiet_until(person, now) if person is not None and waits else None
+        for place, until in self.told_when(self.told_in(thread), authors, now):
             _queue(connection, thread, seq, kind, place, now, put_off_until=until)
 
-    def _authors(
+    def told_when(
+        self, places: Sequence[recipients.Place], authors: Sequence[tuple[Person, str]], now: datetime
+    ) -> list[tuple[recipients.Place, datetime | None]]:
+        """Where that is told which would go to `places`, each with when, if that is not now."""
+        found = []
+        for place in recipients.where_written(places, authors, self.channels):
+            person = self.people.by_name(place.person) if place.person is not None else None
+            waits = person is not None and all(person != author for author, _ in authors)
+            found.append((place, quiet_until(person, now) if person is not None and waits else None))
+        return found
+
+    def authors(
         self, connection: sa.Connection, thread: threads.Thread, run: Run
     ) -> list[tuple[Person, str]]:
-        """Who wrote what a run answers in a thread that nobody began, each with the channel."""
+        """Who wrote what a run answers in a thread that nobody began, or had it tried again, each with the
+        channel."""
         if thread.channel != threads.UNATTENDED:
             return []  # it lives where it began
+        asked = [(m.author, m.channel) for m in threads.messages_of_run(connection, run.id, thread.id)]
+        if run.retried_by is not None:
+            asked.append((run.retried_by, run.retried_via))
         return [
-            (person, message.channel)
-            for message in threads.messages_of_run(connection, run.id, thread.id)
-            if message.channel not in (None, threads.UNATTENDED)
-            and (person := self.people.by_name(message.author)) is not None
+            (person, channel)
+            for name, channel in asked
+            if channel not in (None, threads.UNATTENDED) and (person := self.people.by_name(name)) is not None
         ]
 
     def own_places(self, thread: threads.Thread) -> list[recipients.Place]:

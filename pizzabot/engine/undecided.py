@@ -119,8 +119,10 @@ class Undecided:
             text=f"Nobody decided in time: {action.title} The work waits. Reopen it to decide after all.",
             run_id=action.run_id,
         )
-        for place in self._endings.places_of_news(thread):
-            self._say(connection, expired, place, now)
+        endings, run = self._endings, runs.get(connection, action.run_id)
+        authors = endings.authors(connection, thread, run) if run is not None else ()
+        for place, quiet in endings.told_when(endings.places_of_news(thread), authors, now):
+            self._say(connection, expired, place, now, put_off_until=quiet)
         return expired
 
     def _escalate(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
@@ -178,7 +180,15 @@ class Undecided:
             person, action, thread.owner
         )
 
-    def _say(self, connection: sa.Connection, action: Action, place: recipients.Place, due: datetime) -> None:
+    def _say(
+        self,
+        connection: sa.Connection,
+        action: Action,
+        place: recipients.Place,
+        due: datetime,
+        *,
+        put_off_until: datetime | None = None,
+    ) -> None:
         """Queue a reminder for a place, once per time at which it was due: several may be reached there."""
         outbox.enqueue(
             connection,
@@ -190,6 +200,7 @@ class Undecided:
             thread_id=action.thread_id,
             person=place.person,
             action_id=action.id,
+            put_off_until=put_off_until,
         )
 
 

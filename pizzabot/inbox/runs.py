@@ -31,7 +31,7 @@ from pizzabot.database.schema import (
     threads,
 )
 from pizzabot.ids import new_id
-from pizzabot.messages import ACTIVE_RUN_STATES, THREAD_STATE_OF_RUN, RunState
+from pizzabot.messages import ACTIVE_RUN_STATES, RETRIABLE_RUN_STATES, THREAD_STATE_OF_RUN, RunState
 from pizzabot.text import storable
 
 STOP_ALL = "all"
@@ -56,6 +56,8 @@ class Run:
     error_message: str | None
     skills: Sequence[str] | None = None
     trigger_id: str | None = None
+    retried_by: str | None = None
+    retried_via: str | None = None
 
 
 _HELD = sa.and_(messages.c.thread_id == sa.bindparam("thread"), HELD)
@@ -119,6 +121,8 @@ def _run(row: Any) -> Run:
         row.error_message,
         row.skills,
         row.trigger_id,
+        row.retried_by,
+        row.retried_via,
     )
 
 
@@ -314,14 +318,24 @@ def _leave(connection: sa.Connection, run: Run, state: RunState, **values: Any) 
     return changed
 
 
-def requeue(
-    connection: sa.Connection, run_id: str, now: datetime, *, from_states: Sequence[RunState]
+def requeue(connection: sa.Connection, run_id: str, now: datetime) -> bool:
+    """waiting (a decision came) -> queued."""
+    return _requeue(connection, run_id, now, (RunState.WAITING,))
+
+
+def retry(connection: sa.Connection, run_id: str, now: datetime, *, person: str, via: str) -> bool:
+    """failed | stopped -> queued, because a person asked for it there."""
+    return _requeue(connection, run_id, now, RETRIABLE_RUN_STATES, retried_by=person, retried_via=via)
+
+
+def _requeue(
+    connection: sa.Connection, run_id: str, now: datetime, from_states: Sequence[RunState], **values: Any
 ) -> bool:
-    """waiting (a decision came) or failed | stopped (a person asked to retry) -> queued."""
+    again = {"state": RunState.QUEUED, "queued_at": now, "ended_at": None}
     row = connection.execute(
         sa.update(runs)
         .where(runs.c.id == run_id, runs.c.state.in_(from_states))
-        .values(state=RunState.QUEUED, queued_at=now, ended_at=None, error_code=None, error_message=None)
+        .values(**again, error_code=None, error_message=None, **values)
         .returning(runs.c.thread_id)
     ).first()
     if row is None:

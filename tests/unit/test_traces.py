@@ -63,7 +63,7 @@ def _tells(connection: sa.Connection, clock: FakeClock) -> str:
         decided_at=clock.now(),
         reason="fine",
     )
-    runs.requeue(connection, run.id, clock.now(), from_states=[RunState.WAITING])
+    runs.requeue(connection, run.id, clock.now())
     run = starts(connection, clock)
     effect: dict[str, Any] = {"tool": "mcp:ledger:pay", "args": {}, **about}
     effects.start(connection, "c", clock.now(), previous=None, **effect)

@@ -180,7 +180,7 @@ async def test_a_decision_and_a_pause_at_the_same_moment_do_not_block_each_other
         (action, _) = await database.write(lambda c: waits(c, clock, asks=2))
 
         def run_on(connection: sa.Connection, action: Action = action) -> runs.Run:
-            runs.requeue(connection, action.run_id, clock.now(), from_states=[RunState.WAITING])
+            runs.requeue(connection, action.run_id, clock.now())
             return runs.claim(connection, 1, clock.now())[0]
 
         run = await database.write(run_on)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import sqlalchemy as sa
 
 from pizzabot.approvals import store as actions
-from pizzabot.approvals.policy import Policy
+from pizzabot.approvals.policy import Policy, Timing
 from pizzabot.database.connection import Database
+from pizzabot.engine import control
 from pizzabot.engine.endings import Endings
+from pizzabot.engine.undecided import Undecided
 from pizzabot.inbox import intake, runs
 from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import UNATTENDED
@@ -39,9 +42,14 @@ class Email:
         return address in person.emails
 
 
-def endings(clock: FakeClock) -> Endings:
+def endings(clock: FakeClock, times: Timing | None = None) -> Endings:
     return Endings(
-        clock, PEOPLE, {"email": Email()}, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
+        clock,
+        PEOPLE,
+        {"email": Email()},
+        "demo:demo",
+        ALLOWANCE,
+        Policy("annotations", (), False, times or Timing()),
     )
 
 
@@ -142,6 +150,69 @@ async def test_an_answer_at_night_to_one_does_not_wake_the_others_who_are_told(d
         assert told(connection, clock) == [("answer", "ada@example.com")]
 
     await database.write(work)
+
+
+async def test_what_a_person_had_tried_again_at_night_is_told_at_night(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        endings(clock).failed(connection, run, {}, "model", "no answer")
+        assert told(connection, clock) == []
+        control.retry(connection, run.thread_id, clock.now(), person="Ada", via="web")
+        endings(clock).done(connection, starts(connection, clock), {}, "Pizza Bot", "All is well.")
+        assert told(connection, clock) == [("answer", "ada@example.com")]
+
+    await database.write(work)
+
+
+async def test_what_somebody_else_had_tried_again_wakes_nobody(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+    house = replace(endings(clock), people=People([ADA, Person("Bob", "owner", ("bob@example.com",))]))
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        house.failed(connection, run, {}, "model", "no answer")
+        control.retry(connection, run.thread_id, clock.now(), person="Bob", via="email")
+        house.done(connection, starts(connection, clock), {}, "Pizza Bot", "All is well.")
+        assert told(connection, clock) == [("answer", "bob@example.com")]
+
+    await database.write(work)
+
+
+@pytest.mark.parametrize(("went_on", "is_told"), [(False, []), (True, [("reminder", "ada@example.com")])])
+async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_not_there(
+    database: Database, went_on: bool, is_told: list[tuple[str, str]]
+) -> None:
+    clock = FakeClock(NIGHT)
+    house = endings(clock, Timing(expire_after=timedelta(hours=1)))
+
+    def asks(connection: sa.Connection) -> None:
+        run = fires(connection, clock)
+        if went_on:
+            house.done(connection, run, {}, "Pizza Bot", "All is well.")
+            arrives(connection, clock, "And the cellar?", channel="email", thread_id=run.thread_id)
+            run = starts(connection, clock)
+        action, _ = actions.ask(
+            connection,
+            question(),
+            clock.now(),
+            thread_id=run.thread_id,
+            run_id=run.id,
+            requested_by="Ada",
+        )
+        house.announce(connection, action)
+        assert runs.pause(connection, run, clock.now(), used={}, decided=False)
+        for row in outbox.take(connection, clock.now(), limit=9):
+            outbox.drop(connection, row)
+
+    await database.write(asks)
+    clock.advance(timedelta(hours=1))
+    await Undecided(database, house, lambda _: None).tick(clock.now())
+    assert await database.write(lambda c: told(c, clock)) == is_told
+    clock.advance(MORNING - clock.now())
+    late = await database.write(lambda c: told(c, clock))
+    assert (("reminder", "ada@example.com") in late) is not bool(is_told)
 
 
 async def test_a_conversation_goes_on_in_its_place_and_only_the_note_besides_waits(

@@ -28,8 +28,8 @@ STEPS: dict[str, Step] = {
     "pause, decided meanwhile": lambda c, run: runs.pause(c, run, NOW, used={}, decided=True),
     "release": lambda c, run: runs.release(c, run),
     "stop": lambda c, run: runs.stop(c, run.id, NOW),
-    "decide": lambda c, run: runs.requeue(c, run.id, NOW, from_states=[RunState.WAITING]),
-    "retry": lambda c, run: runs.requeue(c, run.id, NOW, from_states=FINAL),
+    "decide": lambda c, run: runs.requeue(c, run.id, NOW),
+    "retry": lambda c, run: runs.retry(c, run.id, NOW, person="Ada", via="web"),
     "claim": lambda c, run: runs.claim(c, 10, NOW),
     "claim again": lambda c, run: runs.claim_again(c, run.id, run.attempt, NOW),
     "recover": lambda c, run: runs.recover(c),
@@ -162,7 +162,7 @@ async def test_a_resumed_run_queues_behind_those_that_wait(database: Database, c
         runs.pause(connection, first, clock.now(), used={}, decided=False)
         arrives(connection, clock)
         later = clock.advance(seconds=5)
-        runs.requeue(connection, first.id, later, from_states=[RunState.WAITING])
+        runs.requeue(connection, first.id, later)
         return [run.id == first.id for run in runs.claim(connection, 2, later)]
 
     assert await database.write(work) == [False, True]
@@ -189,7 +189,7 @@ async def test_a_retry_clears_what_went_wrong_and_keeps_what_was_used(
         arrives(connection, clock)
         run = starts(connection, clock)
         runs.finish(connection, run, RunState.FAILED, NOW, used={"model_calls": 2}, error=("auth", "no key"))
-        runs.requeue(connection, run.id, NOW, from_states=FINAL)
+        runs.retry(connection, run.id, NOW, person="Ada", via="web")
         return runs.get(connection, run.id)
 
     run = await database.write(work)
