@@ -90,7 +90,7 @@ class Undecided:
         )
         if withdrawn is None:
             return None
-        runs.requeue(connection, action.run_id, now, from_states=[RunState.WAITING])
+        runs.requeue(connection, action.run_id, now)
         outbox.repaint(connection, action.id, withdrawn.shown, now)
         about = {"thread": action.thread_id, "reason": NEW_DAY}
         audit.append(

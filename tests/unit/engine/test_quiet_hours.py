@@ -208,7 +208,7 @@ async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_n
 
     await database.write(asks)
     clock.advance(timedelta(hours=1))
-    await Undecided(database, house, lambda _: None).tick(clock.now())
+    await Undecided(database, house, "UTC", lambda _: None).tick(clock.now())
     assert await database.write(lambda c: told(c, clock)) == is_told
     clock.advance(MORNING - clock.now())
     late = await database.write(lambda c: told(c, clock))
