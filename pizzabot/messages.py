@@ -339,7 +339,8 @@ class OutboundItem:
     older than `queued_at`. `external_id` is set when a copy is already there and must be repainted in place.
     `action`, `status` and the items of a `digest` are as they stand at delivery, not at queueing, so a late
     copy is never stale.
-    `card` names the copy of the action that a reminder is about, when there is one at this address.
+    `card` names the copy of the action that a reminder is about, when there is one at this address. A notice
+    with an `action` answers somebody who decided it.
     `can_be_retried`: a notice that work failed or was stopped, which can go on from there now.
     """
 
@@ -382,7 +383,8 @@ class Staged:
 class Told:
     """Something that is said in a thread and shown to one person, at one address, once per `key`.
 
-    `digest_id` names the digest that it is about: what is answered to it is answered to that.
+    `digest_id` names the digest that it is about: what is answered to it is answered to that. `action_id`
+    names the action on which the person's word was taken: the channel shows what it runs with.
     """
 
     key: str
@@ -392,6 +394,7 @@ class Told:
     person: str
     text: str
     digest_id: str | None = None
+    action_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,9 +134,11 @@ class Deciding:
             raise
         except Conflict as error:
             now = error.details.get("action", action)
-            # Counted once already, perhaps by this very mail before the process died.
-            said = words.decided(now) if error.code == "already_approved" else words.too_late(now)
-            await self._handing.tell(reply, action.thread_id, said)
+            if error.code == "already_approved":
+                # Counted once already, perhaps by this very mail before the process died.
+                await self._handing.tell(reply, action.thread_id, words.decided(now), action_id=action.id)
+            else:
+                await self._handing.tell(reply, action.thread_id, words.too_late(now))
         except Refused as error:
             await self.ask_back(reply, action, str(error))
         else:
@@ -144,7 +146,7 @@ class Deciding:
 
     async def _decided(self, reply: Reply, action: Action, judged: Judged) -> None:
         """Say what was understood; what else was written goes to the agent."""
-        await self._handing.tell(reply, action.thread_id, words.decided(action))
+        await self._handing.tell(reply, action.thread_id, words.decided(action), action_id=action.id)
         if judged.message.strip():
             await self._handing.say(reply, judged.message, quietly=True)
 

@@ -111,10 +111,8 @@ class Delivering:
         bounce = new_token()
         meant = {reply_key(token): asked, mail_key(message_id): asked, bounce_key(bounce): asked}
         kept = {name: written(value) for name, value in meant.items()}
-        if item.action is not None:
-            kept[told_key(item.external_id or message_id)] = json.dumps(
-                [item.action.state, item.key, item.action.digest]
-            )
+        if (card := _card_of(item)) is not None:
+            kept[told_key(item.external_id or message_id)] = json.dumps([card.state, item.key, card.digest])
         await self._doors.keep(VIA, kept)
         await self._send(asked, message_id, self._own_with("b", bounce), [*to, *cc], data)
         await self._talks.change(
@@ -223,14 +221,15 @@ class Delivering:
         return self._doors.clock.now().astimezone(ZoneInfo(person.timezone if person is not None else "UTC"))
 
     def _subject(self, item: OutboundItem, talk: Talk) -> str:
-        if item.action is not None and item.action.state is ActionState.PENDING:
-            return request_subject(item.action, item.thread_title)
+        if (card := _card_of(item)) is not None and card.state is ActionState.PENDING:
+            return request_subject(card, item.thread_title)
         if item.kind == "digest" and item.digest is not None:
             return f"Digest: {summary(item.digest)}"
         return reply_subject(talk.subject) if talk.subject else item.thread_title
 
     def _asked(self, item: OutboundItem, place: Place, offered: tuple[Verdict, ...]) -> Asked:
-        action = item.action if item.action is not None and item.action.state is ActionState.PENDING else None
+        card = _card_of(item)
+        action = card if card is not None and card.state is ActionState.PENDING else None
         listed = item.digest if offered or item.kind != "digest" else None
         return Asked(
             thread_id=item.thread_id,
@@ -264,6 +263,10 @@ class Delivering:
                 listed = compose.digest(heads, item.digest, url=self._doors.url().rstrip("/"))
                 return listed.data, listed.offered
         headline, rest = words.headline_and_rest(item.text)
+        if item.action is not None:
+            page = f"{self._doors.url()}/actions/{item.action.id}"
+            title = item.thread_title
+            return compose.confirmation(heads, item.action, title=title, page=page, headline=headline), ()
         return compose.notice(heads, headline, rest, page=page), ()
 
     async def _about(
@@ -287,6 +290,11 @@ class Delivering:
             since=action.waiting_since or action.created_at if item.kind == "reminder" else None,
         )
         return asking.data, asking.offered
+
+
+def _card_of(item: OutboundItem) -> Action | None:
+    """The action that the mail shows as it stands; a notice only answers whoever decided it."""
+    return item.action if item.kind != "notice" else None
 
 
 def _is_said_otherwise(item: OutboundItem) -> bool:

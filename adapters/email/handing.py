@@ -204,11 +204,17 @@ class Handing:
         await self.tell(reply, reply.asked.thread_id, question(len(asked) + 1 == most))
         await self._doors.keep(VIA, {key: json.dumps([*asked, now.isoformat()])})
 
-    async def tell(self, reply: Reply, thread_id: str, text: str) -> None:
-        """Answer this mail, once."""
-        digest_id = reply.asked.digest_id if reply.asked is not None else None
+    async def tell(self, reply: Reply, thread_id: str, text: str, *, action_id: str | None = None) -> None:
+        """Answer this mail, once; `action_id` names the action on which its word was taken."""
         told = Told(
-            f"told/{reply.key}", thread_id, VIA, reply.place.address, reply.person.name, text, digest_id
+            f"told/{reply.key}",
+            thread_id,
+            VIA,
+            reply.place.address,
+            reply.person.name,
+            text,
+            digest_id=reply.asked.digest_id if reply.asked is not None else None,
+            action_id=action_id,
         )
         await self._doors.tell(told)
 

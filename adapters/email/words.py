@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pizzabot.approvals.forms import fields
-from pizzabot.approvals.showing import shown
-from pizzabot.audit import canonical_json
-from pizzabot.messages import Action, ActionState, Args, Verdict
+from pizzabot.messages import Action, ActionState, Verdict
 
-from .writing.actions import PHRASES, outcome, standing
+from .writing.actions import PHRASES, about, outcome, standing, what_follows
 
 SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
 RESUMED = "Everything goes on\n\nWhat arrived meanwhile starts now."
@@ -31,32 +28,19 @@ _ANSWERS = {
 
 
 def decided(action: Action) -> str:
-    """What was understood and done, so that a misunderstanding is seen at once."""
+    """What was understood and done, so that a misunderstanding is seen at once.
+
+    The values that it runs with stand in the mail and on the card, each in its own place.
+    """
     if action.state is ActionState.PENDING:
         return "\n\n".join(
-            [f"Your approval counts: {action.title}", *standing(action), "It runs when enough have approved."]
+            [f"Your approval counts: {about(action)}", *standing(action), what_follows(action)]
         )
     assert action.decision is not None
-    said = [f"{_DONE[action.decision]}: {action.title}"]
-    if action.decision is Verdict.EDIT and action.final_args is not None:
-        arguments = [shown(field) for field in fields(action.args_schema, action.final_args)]
-        changed = changed_names(action.args, action.final_args)
-        lines = [f"{s.name}: {s.text}" + (" (changed)" if s.name in changed else "") for s in arguments]
-        said.append("It runs with:\n" + "\n".join(lines))
+    said = [f"{_DONE[action.decision]}: {about(action)}"]
     said += [f"Reason: {action.reason}"] if action.reason else []
     said += [f"Answer: {action.response}"] if action.response else []
     return "\n\n".join(said)
-
-
-def changed_names(proposed: Args, final: Args) -> set[str]:
-    """Which arguments were changed, added or left out; 1, 1.0 and true differ."""
-    return {
-        name
-        for name in {*proposed, *final}
-        if name not in proposed
-        or name not in final
-        or canonical_json(proposed[name]) != canonical_json(final[name])
-    }
 
 
 def question(action: Action, why: str, page: str, *, kept: bool, is_last: bool = False) -> str:
@@ -105,17 +89,18 @@ def too_late(action: Action) -> str:
     """A word on something that is settled."""
     if action.state is ActionState.PENDING:
         return (
-            f"This was edited by {action.edited_by}: {action.title}\n\nYour answer was to the arguments "
+            f"This was edited by {action.edited_by}: {about(action)}\n\nYour answer was to the arguments "
             "before that, and changed nothing. Answer the mail that shows the new ones, or open the inbox."
         )
     if action.state is ActionState.EXPIRED:
+        why = "It expired: nobody decided in time. Nothing was changed."
         after_all = " Reopen it in the inbox to decide after all." if action.is_open else ""
-        return (
-            f"Too late: {action.title}\n\nIt expired: nobody decided in time. Nothing was changed.{after_all}"
-        )
+        return f"Too late: {about(action)}\n\n{why}{after_all}"
     if action.decided_by is None:
-        return f"This can no longer be decided: {action.title}\n\nIt is {action.state}. Nothing was changed."
-    return f"Already {action.state}: {action.title}\n\n{outcome(action)} before. Your answer changed nothing."
+        return f"This can no longer be decided: {about(action)}\n\nIt is {action.state}. Nothing was changed."
+    return (
+        f"Already {action.state}: {about(action)}\n\n{outcome(action)} before. Your answer changed nothing."
+    )
 
 
 def refused(why: str) -> str:

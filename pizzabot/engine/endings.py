@@ -285,6 +285,7 @@ class Endings:
             thread_id=told.thread_id,
             person=told.person,
             message_seq=seq,
+            action_id=told.action_id,
             digest_id=told.digest_id,
         )
 

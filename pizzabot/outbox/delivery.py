@@ -186,7 +186,7 @@ class Delivery:
         def work(connection: sa.Connection) -> None:
             store.sent(connection, row, receipt.external_id, shown, now)
             # Decided, or ended, while the message was on its way: what it shows is stale already.
-            if row.action_id is not None:
+            if row.action_id is not None and row.kind != "notice":
                 action = actions.get(connection, row.action_id)
                 if action is not None and action.shown != shown:
                     store.repaint(connection, action.id, action.shown, now)
@@ -313,7 +313,7 @@ def _state_of(item: OutboundItem) -> str | None:
         return item.status.state
     if item.digest is not None and item.kind == "digest":
         return item.digest.state
-    return item.action.shown if item.action else None
+    return item.action.shown if item.action is not None and item.kind != "notice" else None
 
 
 def _status(connection: sa.Connection, run: Run) -> RunStatus:

@@ -209,7 +209,8 @@ def sent(
         "address": row.address,
         "external_id": external_id,
         "thread_id": row.thread_id,
-        "action_id": row.action_id,
+        # Only a card or a list of them follows what becomes of it: a notice stays as it was said.
+        "action_id": row.action_id if row.kind != "notice" else None,
         "run_id": row.run_id,
         "digest_id": row.digest_id if row.kind == "digest" else None,
         "person": row.person,

@@ -351,7 +351,7 @@ def test_an_expense_is_filed_and_changed_by_mail(demo: Demo) -> None:
     wrong = demo.mails("--answer", str(asked), "--set", "colour=red")
     assert (wrong.code, wrong.err) == (1, "not sent: the mail has no line that begins with colour:\n")
     assert demo.mails("--answer", str(asked), "--set", "amount=41.25").code == 0
-    assert "amount: 41.25 (changed)" in plain(demo.mail("Approved with your changes"))
+    assert "amount: 41.25\r\n    was: " in plain(demo.mail("Approved with your changes"))
     demo.mail("Filed as expense", "-Re-Taxi-by-mail")
     assert ",41.25,EUR,taxi to the harbour,travel," in demo.book[-1]
 

@@ -93,17 +93,29 @@ def facts(action: Action, title: str) -> list[tuple[str, str]]:
     return [(label, line(fact)) for label, fact in found]
 
 
+def about(action: Action) -> str:
+    """What an action is about, as a statement: the tool, or what its question says before it asks.
+
+    What is answered is no question any more, least of all in a headline.
+    """
+    if action.kind is not ActionKind.LIMIT:
+        return tool_name(action.tool)
+    # "Go on? The run used …", and "… is paused. Let it go on?"
+    before, after = action.title.rpartition(". ")[0], action.title.partition("? ")[2]
+    return visible((before if action.title.endswith("?") else after) or action.title.rstrip("?"))
+
+
 def proposed(action: Action) -> list[Argument]:
     """All arguments as they were proposed; none for a limit, whose question says it."""
     return [argument(arg) for arg in _given(action, action.args)]
 
 
 def as_it_ran(action: Action) -> list[Argument]:
-    """The arguments, and where an edit changed one what it was before."""
-    before = {arg.name: arg for arg in _given(action, action.args)}
-    if action.final_args is None or action.state is not ActionState.EDITED:
-        return list(map(argument, before.values()))
-    after = {arg.name: arg for arg in _given(action, action.final_args)}
+    """The arguments, and where an edit changed one what it was before; others may have to approve it yet."""
+    asked = action.asked_args if action.asked_args is not None else action.args
+    final = action.final_args if action.state is ActionState.EDITED else None
+    before = {arg.name: arg for arg in _given(action, asked)}
+    after = {arg.name: arg for arg in _given(action, final if final is not None else action.args)}
     found = []
     for name in dict.fromkeys((*before, *after)):
         was = before[name].text if name in before else "not given"
@@ -185,6 +197,8 @@ def outcome(action: Action) -> str:
 
 def what_follows(action: Action) -> str:
     """What an outcome means for the run; empty where that was said already."""
+    if action.state is ActionState.PENDING:
+        return "It runs with exactly these values when enough have approved."
     if action.lapsed:
         return _NEXT_AT_LIMIT[Verdict.REJECT] if action.kind is ActionKind.LIMIT else _NEXT[Verdict.REJECT]
     if action.is_open:

@@ -134,11 +134,20 @@ def request(
     return Request(assembled(heads, said.text, said.html), ())
 
 
-def confirmation(heads: Heads, action: Action, *, title: str, page: str | None = None) -> bytes:
-    """Repeats what was understood and done, or how else an action ended."""
+def confirmation(
+    heads: Heads, action: Action, *, title: str, page: str | None = None, headline: str = ""
+) -> bytes:
+    """Repeats what was understood and done, or how else an action ended.
+
+    `headline` says to whoever decided what was understood; for everybody else how it ended stands first.
+    """
+    is_waiting = action.state is ActionState.PENDING
+    outcome = " · ".join(actions.standing(action)) if is_waiting else actions.outcome(action)
     told = {
-        **_about(action, title),
-        "outcome": harmless(actions.outcome(action)),
+        "headline": line(headline or actions.about(action)),
+        "is_own": bool(headline),
+        "facts": [("Question", line(action.title)), *actions.facts(action, title)],
+        "outcome": harmless(outcome),
         "follows": actions.what_follows(action),
         "tone": _TONES.get(action.state, "wait"),
         "words": [

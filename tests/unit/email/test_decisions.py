@@ -37,6 +37,15 @@ async def asks(
     return (await post.thread(note))["id"], question
 
 
+def _heading(mail: EmailMessage) -> str:
+    """What stands largest in the HTML part."""
+    part = mail.get_body(("html",))
+    assert part is not None
+    found = re.search(r"<h1[^>]*>(.*?)</h1>", str(part.get_content()), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
 async def test_the_mail_that_asks_shows_everything_and_how_to_answer(post: Post) -> None:
     _, question = await asks(post, "as asked")
     assert question["Subject"] == "[Action] submit_expense: About as asked"
@@ -55,9 +64,26 @@ async def test_approve_runs_what_was_shown_and_the_answer_says_what_was_understo
     await post.answers(ADA, question, "Approve")
     action = await post.decided(thread, "approved")
     assert (action["decided_by"], action["decided_via"]) == ("Ada", "email")
-    await post.gets(ADA, "Approved: ")
+    receipt = await post.gets(ADA, "Approved: submit_expense")
+    assert body(receipt).startswith("Approved: submit_expense\n---")
+    assert "It runs with exactly these values." in body(receipt)
+    assert {"amount: 12.5", "note: approved by mail", "Question: Run submit_expense?"} <= set(
+        body(receipt).splitlines()
+    )
+    assert _heading(receipt) == "Approved: submit_expense"
+    assert receipt["Subject"] == "Re: About approved by mail"
+    assert not body(receipt).startswith("===")
     await post.gets(ADA, "Result:")
     assert [c for c in ledger_calls(post.served.home) if c["args"].get("note") == "approved by mail"]
+
+
+async def test_an_answer_to_the_receipt_goes_on_with_the_conversation(post: Post) -> None:
+    thread, question = await asks(post, "receipt answered")
+    await post.answers(ADA, question, "Approve")
+    await post.decided(thread, "approved")
+    await post.answers(ADA, await post.gets(ADA, "note: receipt answered"), "[[say after the receipt]]")
+    await post.gets(ADA, "after the receipt")
+    assert (await post.thread("receipt answered"))["id"] == thread
 
 
 async def test_reject_tells_the_agent_the_reason(post: Post) -> None:
@@ -74,7 +100,9 @@ async def test_changed_values_keep_their_types(post: Post) -> None:
     await post.answers(ADA, question, f"[[ begin values ]]\n{changed}[[ end values ]]")
     action = await post.decided(thread, "edited")
     assert action["final_args"]["amount"] == 95
-    assert "amount: 95 (changed)" in body(await post.gets(ADA, "Approved with your changes"))
+    receipt = body(await post.gets(ADA, "Approved with your changes: submit_expense"))
+    assert "It runs with exactly these values." in receipt
+    assert "\namount: 95\n    was: 12.5\nnote: edited by mail\n" in receipt
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ async def test_a_reminder_asks_again_in_the_same_conversation_and_can_be_answere
     await post.decided(thread, "approved")
     await post.gets(CAY, "Approved: ")
     await post.gets(CAY, "Result:")
+    assert "note: asked again by mail" in body(await post.gets(CAY, "Approved: "))
     told = [m for m in post.mails(CAY) if body(m).startswith("Approved by Cay")]
     assert [m for m in told if "asked again by mail" in body(m)] == []
 
@@ -64,7 +65,10 @@ async def test_who_approves_after_an_edit_answers_the_mail_that_shows_it(post: P
     assert "1 of 2 approved: Ada by email" in body(edited)
     assert "Edited by Ada" in body(edited)
     assert edited["Subject"] == theirs["Subject"]
-    await post.gets(ADA, "Your approval counts: ")
+    receipt = body(await post.gets(ADA, "Your approval counts: scale_service"))
+    assert "1 of 2 approved: Ada by email" in receipt
+    assert "It runs with exactly these values when enough have approved." in receipt
+    assert "\nreplicas: 3\n    was: 2\n" in receipt
     await post.answers(BOB, theirs, "Approve")
     await post.gets(BOB, "This was edited by Ada")
     await post.answers(BOB, edited, "Approve")

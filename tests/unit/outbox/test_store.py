@@ -31,7 +31,7 @@ def _say(
         key=key,
         channel="slack",
         address=address,
-        kind="notice",
+        kind="action" if "action_id" in more else "notice",
         thread_id=thread_id,
         **more,  # type: ignore[arg-type]
     )
@@ -211,6 +211,28 @@ async def test_only_stale_copies_are_repainted(database: Database, clock: FakeCl
     queued, again, places = await database.write(work)
     assert (queued, again) == (copies, 0)
     assert places == {(f"A{n}", f"copy{n}") for n in range(1, copies + 1)}
+
+
+async def test_a_notice_about_an_action_stays_as_it_was_said(database: Database, clock: FakeClock) -> None:
+    (action,) = await database.write(lambda c: waits(c, clock))
+
+    def told(connection: sa.Connection) -> int:
+        store.enqueue(
+            connection,
+            clock.now(),
+            key="told",
+            channel="email",
+            address="C1",
+            kind="notice",
+            thread_id=action.thread_id,
+            action_id=action.id,
+        )
+        (row,) = store.take(connection, clock.now(), limit=9)
+        assert row.action_id == action.id  # what it runs with is shown when it is delivered
+        store.sent(connection, row, "1.1", None, clock.now())
+        return store.repaint(connection, action.id, "approved", clock.now())
+
+    assert await database.write(told) == 0
 
 
 async def test_a_state_that_comes_back_is_painted_again(database: Database, clock: FakeClock) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pizzabot.adapters.email import words
 from pizzabot.adapters.email.writing.compose import answer, confirmation, notice, request
 from pizzabot.adapters.email.writing.imitations import harmless, imitates
 
@@ -327,6 +329,48 @@ def test_an_answer_about_a_trigger_tells_what_becomes_of_it(
 ) -> None:
     done = _decided(**TRIGGER, state=state, decision=verdict)
     assert said in _collapsed(text_of(confirmation(heads(), done, title="Paper")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "about"),
+    [
+        ({}, "pay_invoice"),
+        ({"kind": ActionKind.UNCERTAIN, "title": "What became of pay_invoice?"}, "pay_invoice"),
+        (
+            {"kind": ActionKind.LIMIT, "title": "Go on? The run used its $2.00"},
+            "The run used its $2.00",
+        ),
+        (
+            {"kind": ActionKind.LIMIT, "title": "“a. b?” failed 3 times and is paused. Let it go on?"},
+            "“a. b?” failed 3 times and is paused",
+        ),
+        ({"kind": ActionKind.LIMIT, "title": "More?"}, "More"),
+    ],
+)
+def test_a_headline_about_what_was_decided_asks_nothing(asked: dict[str, Any], about: str) -> None:
+    done = _decided(**asked, state=ActionState.APPROVED, decision=Verdict.APPROVE)
+    assert words.decided(done) == f"Approved: {about}"
+    for data in (
+        confirmation(heads(), done, title="Paper"),
+        confirmation(heads(), done, title="Paper", headline=words.decided(done)),
+    ):
+        first, _, rest = text_of(data).partition("\n---")
+        assert not first.endswith("?")
+        assert f"\nQuestion: {done.title}\n" in rest
+        heading = re.search(r"<h1[^>]*>(.*)</h1>", html_of(data))
+        assert heading is not None
+        assert unescape(heading[1]).removeprefix("Approved: ") == about
+
+
+def test_whoever_decided_reads_first_what_was_understood_and_then_who_decided() -> None:
+    approved = _decided(state=ActionState.APPROVED, decision=Verdict.APPROVE, final_args=ARGS)
+    data = confirmation(heads(), approved, title="Paper", page=PAGE, headline="Approved: pay_invoice")
+    assert text_of(data).startswith(
+        "Approved: pay_invoice\n---------------------\n\nApproved by Ada by email\n\n"
+        "It runs with exactly these values.\n\nvendor: Northwind Paper\namount: 120\nnote: Invoice 2291\n"
+    )
+    seen = _collapsed(Page(html_of(data)).text)
+    assert "Approved by Ada by email Approved: pay_invoice It runs with exactly these values. vendor" in seen
 
 
 def test_a_confirmation_of_what_is_too_long_says_so() -> None:

@@ -6,7 +6,7 @@ from email import message_from_bytes
 from email.policy import default
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.email.letters import BEGIN_VALUES, REPLY_ABOVE
 from pizzabot.adapters.email.writing import compose
@@ -66,6 +66,7 @@ def test_a_long_one_offers_what_needs_no_arguments() -> None:
 
 
 @given(st.lists(st.tuples(ANY_TEXT, ANY_ARGS), min_size=1, max_size=20), ANY_TEXT)
+@settings(deadline=None)
 def test_whatever_stands_in_it_the_mail_is_whole_and_its_own_text_decides_nothing(
     listed: list[tuple[str, dict[str, Any]]], words: str
 ) -> None:
