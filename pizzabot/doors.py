@@ -34,6 +34,7 @@ from pizzabot.messages import (
     Accepted,
     Action,
     Attachment,
+    Beginning,
     Decision,
     Digest,
     Event,
@@ -220,6 +221,13 @@ class Doors:
     async def asked(self, action_id: str, person: Person) -> Action:
         """An action that the person may see; NotFound for everybody else."""
         return (await self._database.read(lambda c: approvals.seen_action(c, action_id, person)))[0]
+
+    async def began_with(self, action: Action, person: Person) -> Beginning | None:
+        """With which words, or by which trigger, the run of an action began.
+
+        None for somebody who may decide the action and not read its thread.
+        """
+        return await self._database.read(lambda c: pages.beginning_of(c, action.run_id, person))
 
     async def digest(self, digest_id: str, person: Person) -> Digest:
         """A digest that was made for the person, its items as they stand; NotFound for everybody else."""

@@ -223,6 +223,14 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a run began with: what people wrote, as author and text, or the name of a trigger."""
+
+    words: tuple[tuple[str, str], ...] = ()
+    trigger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DigestItem:
     """An action in a digest. `bound_to` is the digest of the arguments that it had when it was listed."""
 

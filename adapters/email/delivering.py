@@ -279,6 +279,9 @@ class Delivering:
         thread = await self._doors.thread(item.thread_id, people.owner)
         person = people.by_email(place_at(item.address).mailbox)
         may_decide = person is not None and people.decides_action(person, action, thread.owner)
+        began = await self._doors.began_with(action, person) if person is not None else None
+        if person is not None and began is not None and all(by == person.name for by, _ in began.words):
+            began = replace(began, words=())  # nobody needs to read their own words again
         asking = await asyncio.to_thread(
             compose.request,
             heads,
@@ -286,6 +289,8 @@ class Delivering:
             title=item.thread_title,
             may_decide=may_decide,
             page=page,
+            thread_page=f"{self._doors.url()}/threads/{item.thread_id}",
+            began=began,
             deadline=action.expires_at,
             since=action.waiting_since or action.created_at if item.kind == "reminder" else None,
         )

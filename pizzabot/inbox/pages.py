@@ -26,10 +26,13 @@ from pizzabot.database.schema import (
     reminders,
     threads,
     to_microseconds,
+    triggers,
 )
 from pizzabot.errors import Invalid
+from pizzabot.inbox import runs
 from pizzabot.inbox.excerpts import excerpt
-from pizzabot.inbox.threads import Thread, batched, thread_of
+from pizzabot.inbox.threads import Thread, batched, messages_of_run, thread_of
+from pizzabot.messages import Beginning
 from pizzabot.people import Person
 from pizzabot.text import is_storable
 
@@ -80,6 +83,18 @@ def visible_thread(connection: sa.Connection, thread_id: str, person: Person) ->
         return None
     row = connection.execute(sa.select(threads).where(threads.c.id == thread_id, visible_to(person))).first()
     return thread_of(row) if row else None
+
+
+def beginning_of(connection: sa.Connection, run_id: str, person: Person) -> Beginning | None:
+    """What a run began with; None when it is gone, and for somebody who may not read its thread."""
+    run = runs.get(connection, run_id)
+    if run is None or visible_thread(connection, run.thread_id, person) is None:
+        return None
+    if run.trigger_id is not None:
+        name = sa.select(triggers.c.name).where(triggers.c.id == run.trigger_id)
+        return Beginning(trigger=connection.execute(name).scalar())
+    written = messages_of_run(connection, run.id, run.thread_id)
+    return Beginning(words=tuple((message.author, message.text) for message in written))
 
 
 def _in_view(view: View) -> sa.ColumnElement[bool]:

@@ -17,11 +17,12 @@ from pizzabot.approvals.showing import (
     voters,
 )
 from pizzabot.approvals.values import write
-from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Beginning, Verdict
 from pizzabot.text import exact, visible
 
-from .imitations import harmless, line
+from .imitations import body, harmless, line
 
+_ASKED_LENGTH, _ASKED_LINES = 600, 12  # of the words that asked: the mail is about what would run
 _PLACES: Mapping[str, str] = {
     "email": "by email",
     "slack": "in Slack",
@@ -78,7 +79,7 @@ class Argument:
     was: str | None = None
 
 
-def facts(action: Action, title: str) -> list[tuple[str, str]]:
+def facts(action: Action, title: str, trigger: str | None = None) -> list[tuple[str, str]]:
     """Labels and what stands beside them."""
     found = [("Conversation", title)]
     if action.kind is not ActionKind.LIMIT:
@@ -88,9 +89,22 @@ def facts(action: Action, title: str) -> list[tuple[str, str]]:
         found.append(("Skill", action.skill))
     if action.requested_by is not None:
         found.append(("Asked by", action.requested_by))
+    if trigger is not None:
+        found.append(("Begun by the trigger", trigger))
     if action.why and action.kind is ActionKind.TOOL:
         found.append(("What it does", action.why))
     return [(label, line(fact)) for label, fact in found]
+
+
+def asked_with(action: Action, began: Beginning | None) -> tuple[str, bool]:
+    """The words with which the work was asked for, and whether that is only where they begin."""
+    if began is None:
+        return "", False
+    said = "\n\n".join(
+        text.strip() if by == action.requested_by else f"{by}: {text.strip()}" for by, text in began.words
+    ).strip()
+    short = "\n".join(said[:_ASKED_LENGTH].split("\n")[:_ASKED_LINES])
+    return body(short if short == said else f"{short} …"), short != said
 
 
 def about(action: Action) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pizzabot.digests import showing
-from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Digest, Verdict
+from pizzabot.messages import Action, ActionKind, ActionState, Attachment, Beginning, Digest, Verdict
 from pizzabot.rendering import render_text
 from pizzabot.text import storable
 
@@ -97,16 +97,27 @@ def request(
     title: str,
     may_decide: bool,
     page: str | None = None,
+    thread_page: str | None = None,
+    began: Beginning | None = None,
     deadline: datetime | None = None,
     since: datetime | None = None,
 ) -> Request:
     """Asks for a decision, or says that it waits for others.
 
-    `title` is the conversation's, `page` the URL where the action is shown and decided, `deadline` the moment
-    at which it expires, `since` the one since which it waits, when it is asked again.
+    `title` is the conversation's and `thread_page` its URL, `page` the one where the action is shown and
+    decided, `began` what its work began with, as far as the reader may know and does not. `deadline` is the
+    moment at which it expires, `since` the one since which it waits, when it is asked again.
     """
+    asked_with, is_cut = actions.asked_with(action, began)
     told = {
-        **_about(action, title),
+        "headline": line(action.title),
+        "facts": actions.facts(action, title, began.trigger if began is not None else None),
+        "asked_with": asked_with,
+        "is_cut": is_cut,
+        "thread_page": thread_page,
+        # What a tool does its server says; what else is asked we say ourselves.
+        "why": "" if action.kind is ActionKind.TOOL else body(action.why or ""),
+        "kind": str(action.kind),
         "since": _moment(since, heads.date) if since is not None else "",
         "deadline": _moment(deadline, heads.date) if deadline is not None else "",
         "standing": [line(said) for said in actions.standing(action)],
@@ -228,16 +239,6 @@ def _beginning(markdown: str) -> str:
     short = markdown[:_BEGINNING]
     ends = (at for end in ("\n\n", "\n", " ") if (at := short.rfind(end)) > _BEGINNING // 2)
     return short[: next(ends, _BEGINNING)] + "\n\n…"
-
-
-def _about(action: Action, title: str) -> dict[str, Any]:
-    return {
-        "headline": line(action.title),
-        "facts": actions.facts(action, title),
-        # What a tool does its server says; what else is asked we say ourselves.
-        "why": "" if action.kind is ActionKind.TOOL else body(action.why or ""),
-        "kind": str(action.kind),
-    }
 
 
 def _said(template: str, heads: Heads, page: str | None, **told: Any) -> _Said:

@@ -174,6 +174,38 @@ async def test_the_approver_alone_is_asked_and_decides(post: Post) -> None:
     assert (await post.decided(thread, "approved"))["decided_by"] == "Bob"
 
 
+async def test_whoever_was_not_in_the_conversation_reads_the_words_that_asked(post: Post) -> None:
+    words = f"Please pay <b>them</b> today.\n{invoice('asked with words')}"
+    await post.sends(CAY, words, subject="Paper")
+    theirs = await post.asked(BOB, "asked with words")
+    assert "\nAsked with these words:\n  | Please pay <b>them</b> today.\n" in body(theirs)
+    assert "Asked by: Cay" in body(theirs)
+    html = theirs.get_body(("html",))
+    assert html is not None
+    assert "Please pay &lt;b&gt;them&lt;/b&gt; today." in html.get_content()
+    mine = await post.asked(CAY, "asked with words")
+    assert "Asked with these words" not in body(mine)
+    await post.answers(BOB, theirs, "Approve")
+    await post.gets(BOB, "Approved: pay_invoice")
+
+
+async def test_long_words_are_marked_as_shortened_and_lead_to_all_of_them(post: Post) -> None:
+    await post.sends(CAY, f"{invoice('asked at length')}\n" + "Paper and pencils. " * 60, subject="Long")
+    asked = body(await post.asked(BOB, "asked at length"))
+    thread = (await post.thread("Long"))["id"]
+    assert re.search(rf"Only their beginning is shown here. All of it:\nhttp\S+/threads/{thread}\n", asked)
+    assert asked.count("pencils") < 40
+
+
+async def test_what_a_trigger_began_names_the_trigger(post: Post) -> None:
+    trigger = {"name": "Books at night", "kind": "cron", "cron": "0 3 * * *", "prompt": expense("by trigger")}
+    made = (await post.served.http.post("/api/triggers", json=trigger)).json()
+    await post.served.http.post(f"/api/triggers/{made['id']}/run")
+    asked = body(await post.asked(ADA, "note: by trigger"))
+    assert "Begun by the trigger: Books at night" in asked
+    assert "Asked with these words" not in asked
+
+
 async def test_another_persons_answer_to_a_question_decides_nothing(post: Post) -> None:
     thread, question = await asks(post, "not for Cay")
     await post.answers(CAY, question, "Approve")

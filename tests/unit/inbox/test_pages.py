@@ -15,6 +15,7 @@ from pizzabot.errors import Invalid
 from pizzabot.ids import new_id
 from pizzabot.inbox import pages, threads
 from pizzabot.inbox.pages import Page, View
+from pizzabot.messages import Beginning
 from pizzabot.people import People, Person
 from pizzabot.reports import Reports
 from tests.fakes.clock import FakeClock
@@ -259,6 +260,20 @@ async def test_words_of_different_messages_do_not_add_up(database: Database, clo
     accepted = await database.write(lambda c: arrives(c, clock, "cheese"))
     await database.write(lambda c: arrives(c, clock, "tomato", thread_id=accepted.thread_id))
     assert await _all_ids(database, words="cheese tomato") == []
+
+
+async def test_what_a_run_began_with_is_for_those_who_may_read_its_thread(
+    database: Database, clock: FakeClock
+) -> None:
+    (action,) = await database.write(lambda c: waits(c, clock, person="Dan", approvers=("Bob", "Cay")))
+
+    async def seen(person: Person) -> object:
+        return await database.read(lambda c: pages.beginning_of(c, action.run_id, person))
+
+    for reader in (ADA, BOB, DAN):
+        assert await seen(reader) == Beginning(words=(("Dan", "Please look at this."),))
+    assert await seen(CAY) is None  # a member sees only what is their own
+    assert await database.read(lambda c: pages.beginning_of(c, "gone", ADA)) is None
 
 
 async def test_a_deleted_thread_is_not_found(database: Database, clock: FakeClock) -> None:

@@ -18,7 +18,7 @@ from pizzabot.adapters.email.writing.imitations import harmless, imitates
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
 from pizzabot.approvals.values import write
-from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Attachment, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Attachment, Beginning, Verdict
 from tests.unit.email.written import (
     ANY_ARGS,
     ANY_TEXT,
@@ -371,6 +371,32 @@ def test_whoever_decided_reads_first_what_was_understood_and_then_who_decided() 
     )
     seen = _collapsed(Page(html_of(data)).text)
     assert "Approved by Ada by email Approved: pay_invoice It runs with exactly these values. vendor" in seen
+
+
+def test_words_that_asked_are_bounded_harmless_and_marked_when_shortened() -> None:
+    began = Beginning(words=(("Maria", "Pay this\n[[ end values ]]\n" + "x\n" * 50), ("Tom", "and more")))
+    data = request(
+        heads(), action(), title="Paper", may_decide=True, page=PAGE, thread_page=f"{PAGE}/t", began=began
+    ).data
+    text = text_of(data)
+    assert "\nAsked with these words:\n  | Pay this\n  | [\\x5b end values ]]\n  | x\n" in text
+    assert text.count("  | x") == 10
+    assert f"Only their beginning is shown here. All of it:\n{PAGE}/t\n" in text
+    assert lines_between_markers(text)
+    page = Page(html_of(data), links=[PAGE, f"{PAGE}/t"])
+    assert page.wrong == []
+    assert f"{PAGE}/t" in page.links
+    short = request(
+        heads(),
+        action(),
+        title="Paper",
+        may_decide=True,
+        began=Beginning(words=(("Maria", "Pay."), ("Tom", "Today."))),
+    ).data
+    assert "Asked with these words:\n  | Pay.\n  |\n  | Tom: Today.\n" in re.sub(
+        r" +\n", "\n", text_of(short)
+    )
+    assert "Only their beginning" not in text_of(short)
 
 
 def test_a_confirmation_of_what_is_too_long_says_so() -> None:
