@@ -102,6 +102,8 @@ class InboundMessage:
     `address` is the place in the channel where the conversation lives and where answers go; a known address
     continues its thread. `thread_id` continues that thread whatever the address; `is_guest` says that the
     channel knows the person as part of that conversation, so that it need not be the person's own.
+    `aside_to` names an action about which it says something and decides nothing: while that waits, the words
+    go to the agent with the decision, or with the next message, and begin no work by themselves.
     """
 
     channel: str
@@ -113,6 +115,7 @@ class InboundMessage:
     key: str | None = None
     attachments: Sequence[Attachment] = ()
     is_guest: bool = False
+    aside_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

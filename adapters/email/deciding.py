@@ -154,7 +154,7 @@ class Deciding:
         """Nothing is decided: what was written is kept, and the person is asked, within bounds."""
         kept = bool(reply.letter.own.text.strip() or reply.letter.attachments)
         if kept:
-            await self._handing.say(reply, quietly=True)
+            await self._handing.say(reply, quietly=True, aside_to=action.id)
         page = f"{self._url}/actions/{action.id}"
         await self._handing.ask(
             reply,

@@ -94,8 +94,15 @@ class Handing:
             ),
         )
 
-    async def say(self, reply: Reply, text: str | None = None, *, quietly: bool = False) -> None:
-        """Hand what was written to the agent.
+    async def say(
+        self,
+        reply: Reply,
+        text: str | None = None,
+        *,
+        quietly: bool = False,
+        aside_to: str | None = None,
+    ) -> None:
+        """Hand what was written to the agent; `aside_to` names the action that it was to decide and did not.
 
         Raises:
             TooMany: so much came from the person that this has to come later.
@@ -113,6 +120,8 @@ class Handing:
             key=reply.key,
             attachments=files,
             is_guest=True,
+            # Files go with a message of their own: what is told of a call is text.
+            aside_to=aside_to if not files else None,
         )
         try:
             accepted = await self._accepted(message)

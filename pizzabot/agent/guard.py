@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -36,6 +36,7 @@ from pizzabot.approvals.policy import Gate, SkillWord
 from pizzabot.approvals.store import Question
 from pizzabot.errors import ModelFailed, OutcomeUnknown, ToolFailed
 from pizzabot.inbox import runs
+from pizzabot.inbox.threads import Message
 from pizzabot.messages import Action, ActionKind, ActionState, Args, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.tools.catalogue import ToolCatalogue, ToolSpec
@@ -124,12 +125,26 @@ class Guard(AgentMiddleware[Any, Any, Any]):
         return answer
 
     async def _outside(self, run: RunContext, call: _Call) -> ToolMessage:
-        effect, action = await run.database.read(
-            lambda connection: (
-                effects.get(connection, call.key),
-                actions.answered(connection, call.key),
-            )
-        )
+        def read(
+            connection: sa.Connection,
+        ) -> tuple[Effect | None, Action | None, Sequence[Message]]:
+            effect, action = effects.get(connection, call.key), actions.answered(connection, call.key)
+            was_asked = effect is not None or (action is not None and not action.is_open)
+            of_run = (run.run.thread_id, run.run.id)
+            return effect, action, actions.asides(connection, call.key, *of_run) if was_asked else ()
+
+        effect, action, asides = await run.database.read(read)
+        answer = await self._answered(run, call, effect, action)
+        if not asides:
+            return answer
+        # After a crash they are found again, as those of this run.
+        await run.database.write(lambda c: actions.hand_over(c, asides, run.run.id))
+        return _beside(answer, asides)
+
+    async def _answered(
+        self, run: RunContext, call: _Call, effect: Effect | None, action: Action | None
+    ) -> ToolMessage:
+        """What the model is told of its call; pauses while somebody has to be asked."""
         if effect is not None and effect.state == "done":
             return _message_of(call, effect.result or {})
         if effect is None and (wrong := _unfit(call, call.args)) is not None:
@@ -386,6 +401,14 @@ def _message_of(call: _Call, result: Mapping[str, Any]) -> ToolMessage:
         name=call.tool.name,
         status="error" if result.get("error") else "success",
     )
+
+
+def _beside(answer: ToolMessage, asides: Sequence[Message]) -> ToolMessage:
+    """The answer, and what people wrote about the call while it waited."""
+    said = "\n\n".join(f"{m.author} wrote about this call before it was decided:\n\n{m.text}" for m in asides)
+    if isinstance(answer.content, str):
+        return answer.model_copy(update={"content": f"{answer.content}\n\n{said}"})
+    return answer.model_copy(update={"content": [*answer.content, {"type": "text", "text": said}]})
 
 
 def _lapsed(call: _Call) -> ToolMessage:

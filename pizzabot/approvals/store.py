@@ -14,11 +14,13 @@ from pizzabot.database.schema import (
     ACTION_PENDING,
     action_approvers,
     actions,
+    messages,
     reminders,
     threads,
     votes,
 )
 from pizzabot.ids import new_id
+from pizzabot.inbox.threads import Message, message_of
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Args, Snooze, Verdict, Vote
 
 # Waits, or expired and can be reopened: the same as Action.is_open.
@@ -150,6 +152,30 @@ def answered(connection: sa.Connection, question_id: str) -> Action | None:
 def _asks(question_id: str) -> sa.ColumnElement[bool]:
     # `#` ends the id, the number after it counts how often the question was withdrawn and asked anew.
     return sa.and_(actions.c.question >= f"{question_id}#", actions.c.question < f"{question_id}$")
+
+
+def asides(connection: sa.Connection, question_id: str, thread_id: str, run_id: str) -> list[Message]:
+    """What was written about a question, and about those that came of it, without deciding; oldest first.
+
+    Left out is what another run was handed already.
+    """
+    # `/` begins what came of it, such as what became of its call; the ids of all end at `#`, before `0`.
+    asked = sa.select(actions.c.id).where(
+        actions.c.question >= f"{question_id}#", actions.c.question < f"{question_id}0"
+    )
+    query = sa.select(messages).where(
+        messages.c.thread_id == thread_id,
+        messages.c.aside_to.in_(asked),
+        sa.or_(messages.c.run_id.is_(None), messages.c.run_id == run_id),
+    )
+    return [message_of(row) for row in connection.execute(query.order_by(messages.c.seq))]
+
+
+def hand_over(connection: sa.Connection, said: Sequence[Message], run_id: str) -> None:
+    """The run has been told of these: they are not held any more."""
+    connection.execute(
+        sa.update(messages).where(messages.c.seq.in_([m.seq for m in said])).values(run_id=run_id)
+    )
 
 
 def ask(

@@ -127,6 +127,7 @@ messages = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("channel", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("aside_to", sa.Text),  # the action that it was written about; begins no run by itself
     sa.Index("messages_of_thread", "thread_id", "seq"),
     sqlite_autoincrement=True,
 )

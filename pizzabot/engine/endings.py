@@ -83,7 +83,7 @@ class Endings:
         for action in actions.withdraw(connection, thread_id):
             outbox.repaint(connection, action.id, action.state, now)
         text = f"Stopped by {person}. Retry goes on from here; a new message starts anew."
-        if runs.held_from(connection, thread_id) is not None:
+        if runs.any_held(connection, thread_id):
             text += " What was written meanwhile is kept, and goes along with the next message."
         seq = threads.add_message(
             connection, thread_id, now, role="notice", author=threads.AGENT_NAME, text=text, run_id=run.id

@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
-from pizzabot.database.schema import inbound, messages
+from pizzabot.database.schema import ACTION_PENDING, actions, inbound, messages
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.ids import new_id
 from pizzabot.inbox import runs, threads
@@ -136,6 +136,8 @@ def accept(
     if known_id is not None and threads.lock(connection, known_id) is None:
         raise NotFound("There is no such thread; it may have been deleted.")
     thread_id = known_id or _new_thread(connection, message, now, unattended)
+    held = known_id is not None and runs.active(connection, thread_id) is not None
+    aside_to = message.aside_to if held and _waits(connection, message.aside_to) else None
     seq = threads.add_message(
         connection,
         thread_id,
@@ -144,6 +146,7 @@ def accept(
         author=message.person,
         text=message.text,
         channel=message.channel,
+        aside_to=aside_to,
     )
     for name, attachment in files:
         threads.add_attachment(
@@ -161,7 +164,6 @@ def accept(
             _INSERT_KEY,
             {"key": message.key, "thread_id": thread_id, "message_seq": seq, "received_at": now},
         )
-    held = known_id is not None and runs.active(connection, thread_id) is not None
     run_id = None
     if not held:
         run_id = runs.create(
@@ -181,9 +183,18 @@ def accept(
         via=message.channel,
         event="message.accepted",
         subject=thread_id,
-        data={"message": seq, "run": run_id, "held": held, "key": message.key},
+        data={"message": seq, "run": run_id, "held": held, "key": message.key}
+        | ({"aside_to": aside_to} if aside_to is not None else {}),
     )
     return Accepted(thread_id, run_id, str(seq), held)
+
+
+def _waits(connection: sa.Connection, action_id: str | None) -> bool:
+    """Whether the action waits for a decision, which on PostgreSQL then comes after this transaction."""
+    if action_id is None:
+        return False
+    query = sa.select(actions.c.id).where(actions.c.id == action_id, ACTION_PENDING).with_for_update()
+    return connection.execute(query).first() is not None
 
 
 def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:

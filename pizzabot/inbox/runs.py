@@ -76,7 +76,8 @@ _BEFORE = (
 _LEAVE = sa.update(runs).where(_THIS_ATTEMPT)
 _INSERT = sa.insert(runs)
 _TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
-_HELD_FROM = sa.select(messages.c.author).where(_HELD).order_by(messages.c.seq).limit(1)
+_ANY_HELD = sa.select(messages.c.author).where(_HELD).limit(1)
+_HELD_FROM = _ANY_HELD.where(messages.c.aside_to.is_(None)).order_by(messages.c.seq)
 _QUEUED = (
     sa.select(runs.c.id, runs.c.person, runs.c.queued_at)
     .where(RUN_QUEUED, runs.c.thread_id.not_in(sa.bindparam("busy", expanding=True)))
@@ -218,8 +219,16 @@ def create(
 
 
 def held_from(connection: sa.Connection, thread_id: str) -> str | None:
-    """Who wrote the first message that waits for the next run; None when none waits."""
+    """Who wrote the first message that a next run is for; None when there is none.
+
+    What was only said beside a decision goes along with a next run and is no reason for one.
+    """
     return connection.execute(_HELD_FROM, {"thread": thread_id}).scalar()
+
+
+def any_held(connection: sa.Connection, thread_id: str) -> bool:
+    """Whether anything waits to go along with the next run."""
+    return connection.execute(_ANY_HELD, {"thread": thread_id}).first() is not None
 
 
 def claim(connection: sa.Connection, limit: int, now: datetime, *, busy: Sequence[str] = ()) -> list[Run]:

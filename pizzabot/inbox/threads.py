@@ -85,6 +85,7 @@ _OF_RUN = (
         messages.c.thread_id == sa.bindparam("thread"),
         messages.c.run_id == sa.bindparam("run"),
         messages.c.role == "user",
+        messages.c.aside_to.is_(None),
     )
     .order_by(messages.c.seq)
 )
@@ -99,7 +100,8 @@ def thread_of(row: Any) -> Thread:
     return Thread(**(values | {"state": ThreadState(row.state)}))
 
 
-def _message(row: Any) -> Message:
+def message_of(row: Any) -> Message:
+    """A selected row as a value."""
     return Message(**{name: getattr(row, name) for name in Message.__dataclass_fields__})
 
 
@@ -176,6 +178,7 @@ def add_message(
     run_id: str | None = None,
     channel: str | None = None,
     created_at: datetime | None = None,
+    aside_to: str | None = None,
 ) -> int:
     """Append a message; what a person did not write makes the thread unread. Returns its number."""
     text = text if role == "user" else storable(text)  # a person's text was checked at intake
@@ -187,6 +190,7 @@ def add_message(
         "text": text,
         "channel": channel,
         "created_at": created_at or now,
+        "aside_to": aside_to,
     }
     seq = connection.execute(_INSERT_MESSAGE, row).scalar_one()
     connection.execute(
@@ -198,7 +202,7 @@ def add_message(
 
 def messages_of(connection: sa.Connection, thread_id: str) -> list[Message]:
     """The messages of a thread, oldest first."""
-    return [_message(row) for row in connection.execute(_of_thread(thread_id).order_by(messages.c.seq))]
+    return [message_of(row) for row in connection.execute(_of_thread(thread_id).order_by(messages.c.seq))]
 
 
 def _of_thread(thread_id: str) -> sa.Select[Any]:
@@ -226,12 +230,12 @@ def window(
     query = _of_thread(thread_id).limit(limit + 1)
     if after is not None:
         query = query.where(messages.c.seq > after).order_by(messages.c.seq)
-        found = [_message(row) for row in connection.execute(query)]
+        found = [message_of(row) for row in connection.execute(query)]
         has_older = _any(connection, _of_thread(thread_id).where(messages.c.seq <= after))
         return Window(tuple(found[:limit]), has_older, len(found) > limit)
     if before is not None:
         query = query.where(messages.c.seq < before)
-    newest = [_message(row) for row in connection.execute(query.order_by(messages.c.seq.desc()))]
+    newest = [message_of(row) for row in connection.execute(query.order_by(messages.c.seq.desc()))]
     newer = _of_thread(thread_id).where(messages.c.seq >= before) if before is not None else None
     has_newer = newer is not None and _any(connection, newer)
     return Window(tuple(reversed(newest[:limit])), len(newest) > limit, has_newer)
@@ -243,13 +247,13 @@ def _any(connection: sa.Connection, query: sa.Select[Any]) -> bool:
 
 def messages_of_run(connection: sa.Connection, run_id: str, thread_id: str) -> list[Message]:
     """What people wrote that a run has to answer, oldest first."""
-    return [_message(row) for row in connection.execute(_OF_RUN, {"thread": thread_id, "run": run_id})]
+    return [message_of(row) for row in connection.execute(_OF_RUN, {"thread": thread_id, "run": run_id})]
 
 
 def message(connection: sa.Connection, seq: int) -> Message | None:
     """One message by its number."""
     row = connection.execute(_MESSAGE, {"seq": seq}).first()
-    return _message(row) if row else None
+    return message_of(row) if row else None
 
 
 def attachments_of(connection: sa.Connection, thread_id: str) -> Sequence[sa.Row[Any]]:

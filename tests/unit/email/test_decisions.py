@@ -116,6 +116,31 @@ async def test_what_is_not_clear_changes_nothing_is_kept_and_is_asked_about(post
     assert text in [m["text"] for m in (await post.thread(f"unclear {len(text)}"))["messages"]]
 
 
+async def test_unclear_words_reach_the_agent_with_the_decision_and_begin_no_work_of_their_own(
+    post: Post,
+) -> None:
+    thread, question = await asks(post, "beside the word")
+    await post.answers(ADA, question, "approve, but only if it is cheap")
+    await post.gets(ADA, "Nothing was decided")
+    await post.answers(ADA, question, "Approve")
+    await post.decided(thread, "approved")
+    told = body(await post.gets(ADA, "Ada wrote about this call before it was decided:"))
+    assert "Result:" in told
+    assert "approve, but only if it is cheap" in told
+    found = await post.thread("beside the word")
+    assert [run["state"] for run in found["runs"]] == ["done"]
+    assert not any(message.get("held") for message in found["messages"])
+
+
+async def test_a_file_beside_unclear_words_begins_work_that_can_read_it(post: Post) -> None:
+    thread, question = await asks(post, "beside a file")
+    await post.answers(ADA, question, "Approve? See this.", files=[("prices.txt", b"40")])
+    await post.gets(ADA, "Nothing was decided")
+    await post.answers(ADA, question, "Approve")
+    await post.decided(thread, "approved")
+    await comes(lambda: post.thread("beside a file"), lambda it: len(it["runs"]) == 2)
+
+
 async def test_only_the_first_unclear_answer_in_an_hour_is_asked_about(post: Post) -> None:
     thread, question = await asks(post, "unclear often")
     for _ in range(3):

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from pizzabot.approvals import store
 from pizzabot.database.connection import Database, SqliteDatabase
 from pizzabot.database.schema import audit, inbound, messages, runs, threads
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox import intake
 from pizzabot.inbox import runs as run_rows
 from pizzabot.inbox import threads as thread_rows
-from pizzabot.messages import Accepted, Attachment, InboundMessage, RunState
+from pizzabot.messages import Accepted, Action, ActionState, Attachment, InboundMessage, RunState
 from tests.fakes.clock import FakeClock
-from tests.fakes.rows import answers, arrives
+from tests.fakes.rows import answers, arrives, waits
 
 
 async def _count(database: Database, table: sa.Table) -> int:
@@ -134,6 +135,61 @@ async def test_a_message_that_is_held_leaves_the_waiting_run_alone(
     assert accepted.held
     assert run is not None
     assert run.state is RunState.WAITING
+
+
+async def _waiting(database: Database, clock: FakeClock) -> Action:
+    """An action that waits for a decision."""
+    (action,) = await database.write(lambda c: waits(c, clock))
+    return action
+
+
+async def _aside(
+    database: Database, clock: FakeClock, action: Action, text: str = "Rather less?"
+) -> Accepted:
+    return await database.write(
+        lambda c: arrives(c, clock, text, thread_id=action.thread_id, aside_to=action.id)
+    )
+
+
+async def test_an_aside_is_held_begins_no_run_and_goes_along_with_the_next_one(
+    database: Database, clock: FakeClock
+) -> None:
+    action = await _waiting(database, clock)
+    assert (await _aside(database, clock, action)).held
+    assert await database.read(lambda c: run_rows.held_from(c, action.thread_id)) is None
+    assert await database.read(lambda c: run_rows.any_held(c, action.thread_id))
+    await database.write(lambda c: run_rows.requeue(c, action.run_id, clock.now()))
+    await database.write(lambda c: answers(c, clock))
+    after = await database.write(lambda c: arrives(c, clock, "And now?", thread_id=action.thread_id))
+    assert after.run_id is not None
+    rows = await database.read(lambda c: thread_rows.messages_of(c, action.thread_id))
+    assert [m.text for m in rows if m.run_id == after.run_id] == ["Rather less?", "And now?"]
+
+
+async def test_a_message_beside_an_aside_begins_its_run(database: Database, clock: FakeClock) -> None:
+    action = await _waiting(database, clock)
+    await _aside(database, clock, action)
+    await database.write(
+        lambda c: arrives(c, clock, "Another task.", thread_id=action.thread_id, person="Bob")
+    )
+    assert await database.read(lambda c: run_rows.held_from(c, action.thread_id)) == "Bob"
+
+
+async def test_an_aside_that_comes_after_the_decision_is_a_message(
+    database: Database, clock: FakeClock
+) -> None:
+    action = await _waiting(database, clock)
+    await database.write(
+        lambda c: store.settle(c, action.id, [ActionState.PENDING], state=ActionState.APPROVED)
+    )
+    assert (await _aside(database, clock, action)).held
+    assert await database.read(lambda c: run_rows.held_from(c, action.thread_id)) == "Ada"
+
+
+async def test_an_aside_where_nothing_is_at_work_begins_a_run(database: Database, clock: FakeClock) -> None:
+    action = await _waiting(database, clock)
+    await database.write(lambda c: run_rows.stop(c, action.run_id, clock.now()))
+    assert (await _aside(database, clock, action)).run_id is not None
 
 
 async def test_an_unknown_thread_is_refused_and_nothing_stored(database: Database, clock: FakeClock) -> None:
