@@ -75,7 +75,8 @@ _BEFORE = (
 )
 _LEAVE = sa.update(runs).where(_THIS_ATTEMPT)
 _INSERT = sa.insert(runs)
-_TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"))
+# What was said beside a decision and reached no call is a message like any other from now on.
+_TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"), aside_to=None)
 _ANY_HELD = sa.select(messages.c.author).where(_HELD).limit(1)
 _HELD_FROM = _ANY_HELD.where(messages.c.aside_to.is_(None)).order_by(messages.c.seq)
 _QUEUED = (

@@ -162,8 +162,9 @@ async def test_an_aside_is_held_begins_no_run_and_goes_along_with_the_next_one(
     await database.write(lambda c: answers(c, clock))
     after = await database.write(lambda c: arrives(c, clock, "And now?", thread_id=action.thread_id))
     assert after.run_id is not None
-    rows = await database.read(lambda c: thread_rows.messages_of(c, action.thread_id))
-    assert [m.text for m in rows if m.run_id == after.run_id] == ["Rather less?", "And now?"]
+    run_id = after.run_id
+    asked = await database.read(lambda c: thread_rows.messages_of_run(c, run_id, action.thread_id))
+    assert [m.text for m in asked] == ["Rather less?", "And now?"]
 
 
 async def test_a_message_beside_an_aside_begins_its_run(database: Database, clock: FakeClock) -> None:
