@@ -412,11 +412,11 @@ def _told(connection: sa.Connection, thread_id: str, seq: int, earlier: Run | No
 async def _progress(graph: Graph, config: RunnableConfig, run_id: str) -> Mapping[str, Any] | None:
     """Where an earlier attempt of this run got; None when it did not get to its first checkpoint.
 
-    `next == ()` alone does not mean finished: it is also so right behind the input.
+    `next == ()` does not mean finished: it is also so while all tasks of a step have stored what they found,
+    and the step itself is not stored yet.
     """
     snapshot = await graph.aget_state(config)
     metadata = snapshot.metadata or {}
     if metadata.get("run_id") != run_id:
         return None
-    finished = not snapshot.next and not snapshot.interrupts and metadata.get("source") != "input"
-    return {"finished": finished, "messages": snapshot.values.get("messages", ())}
+    return {"finished": not snapshot.tasks, "messages": snapshot.values.get("messages", ())}

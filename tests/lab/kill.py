@@ -286,6 +286,8 @@ class Lab:
         roles = Counter(message["role"] for message in thread["messages"])
         if roles != Counter(user=1, assistant=1):
             self.outcome.faults.append(f"{key}: {dict(roles)}")
+        if any("empty answer" in message["text"] for message in thread["messages"]):
+            self.outcome.faults.append(f"{key}: ended before its end")
 
 
 def ledger_calls_at(home: Path) -> list[Json]:
