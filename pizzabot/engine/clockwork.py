@@ -25,6 +25,7 @@ logging.getLogger("apscheduler").setLevel(logging.WARNING)  # each turn is no ne
 LONGEST_SECONDS = 30.0
 _SHORTEST_SECONDS = 1.0  # before what was due a moment ago is tried again
 _AGAIN_SECONDS = 5.0  # after a failure
+_WOKEN_AT_ONCE = 1_000  # each only looks whether a turn is under way; one that is left out would be warned of
 
 
 class Tick(Protocol):
@@ -60,6 +61,7 @@ class Clockwork:
             next_run_time=datetime.now(UTC),
             coalesce=True,
             misfire_grace_time=None,
+            max_instances=_WOKEN_AT_ONCE,
         )
         self._scheduler.start()
 

@@ -83,3 +83,17 @@ async def test_nothing_is_called_after_it_was_stopped(clock: FakeClock) -> None:
     clockwork.wake()
     await asyncio.sleep(0)
     assert len(noted.called) == 1
+
+
+async def test_being_woken_in_quick_succession_is_nothing_to_warn_of(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tick = _Noted()
+    clockwork = Clockwork([tick], clock)
+    await clockwork.start()
+    for _ in range(50):
+        clockwork.wake()
+        await asyncio.sleep(0)
+    await tick.times(2)
+    await clockwork.stop()
+    assert caplog.records == []
