@@ -46,8 +46,9 @@ imports: $(STAMP)
 bench: $(STAMP) ## benchmarks, as tables with ratios
 	$(BIN)/python -m tests.bench
 
-lab: $(STAMP) ## the long forms of the kill -9 lab and of the mail fuzzer (minutes); tests run short ones
+lab: $(STAMP) ## the long forms of the kill -9 labs and of the mail fuzzer (minutes); tests run short ones
 	$(BIN)/python -m tests.lab.kill --rounds 60
+	$(BIN)/python -m tests.lab.ticks --rounds 100
 	$(BIN)/python -m tests.lab.fuzz_mail
 
 clean: ## remove what was built

@@ -24,6 +24,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -224,8 +225,16 @@ class _Answer(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # whoever asked was killed
+            super().handle()
+
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        sent = self.rfile.read(int(self.headers["Content-Length"]))
+        if len(sent) < int(self.headers["Content-Length"]):  # whoever asks was killed
+            self.close_connection = True
+            return
+        body = json.loads(sent)
         status, answer = self.owner.reply(body)
         if status == 200 and body.get("stream"):
             self._send(200, _streamed(answer), "text/event-stream")
