@@ -93,6 +93,15 @@ def option(text: str, value: str) -> Block:
     return {"text": plain_text(text, OPTION_TEXT), "value": value}
 
 
+def select(action_id: str, placeholder: str, options: Sequence[Block]) -> Block:
+    return {
+        "type": "static_select",
+        "action_id": action_id,
+        "placeholder": plain_text(placeholder, 150),
+        "options": list(options),
+    }
+
+
 def input_block(
     block_id: str, label: str, element: Block, *, optional: bool, hint: str = "", dispatch: bool = False
 ) -> Block:

@@ -24,11 +24,13 @@ from .blocks import (
     context,
     leaf,
     mrkdwn,
+    option,
     plain_text,
     preformatted,
     rich_section,
     rich_text,
     section,
+    select,
     shortened,
     size_of,
 )
@@ -40,6 +42,14 @@ _SHOWN_LINES = 200
 _SHOWN_ARGUMENTS = 30
 WEIGHT = 12_500  # of JSON, of which a message takes little more
 _DECIDE = "pizza_decide_"
+_SNOOZE = "pizza_snooze."
+# What is understood by `approvals.when`, in the zone of whoever chooses it.
+_LATER: Mapping[str, str] = {
+    "In an hour": "1h",
+    "This evening": "today evening",
+    "Tomorrow morning": "tomorrow morning",
+    "Next Monday": "next monday",
+}
 REVIEW, GO_TO_CARD = "pizza_review", "pizza_review.card"
 STYLES: Mapping[Verdict, Literal["primary", "danger"]] = {
     Verdict.APPROVE: "primary",
@@ -72,6 +82,28 @@ def pressed(action_id: str, value: str) -> Pressed | None:
     if not action_id.startswith(_DECIDE) or word not in list(Verdict) or not action:
         return None
     return Pressed(Verdict(word), action, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """What somebody chose in the menu Snooze of a card; `when` is in words."""
+
+    action_id: str
+    when: str
+
+
+def put_off(action_id: str, value: str) -> PutOff | None:
+    """What was chosen in a menu; None when no card offers it."""
+    action = action_id.removeprefix(_SNOOZE).partition(".")[0]
+    if not action_id.startswith(_SNOOZE) or not action or value not in _LATER.values():
+        return None
+    return PutOff(action, value)
+
+
+def _snooze(action: Action) -> Block:
+    # Under a new name after each change: Slack keeps what was chosen, and it could not be chosen anew.
+    name = f"{_SNOOZE}{action.id}.{action.revision}"
+    return select(name, "Snooze", [option(text, when) for text, when in _LATER.items()])
 
 
 def is_shown(given: list[Shown]) -> bool:
@@ -221,7 +253,7 @@ def _buttons(action: Action, page: str, *, fits: bool) -> list[Block]:
         elements.append(
             button(words.LABELS[verdict], action_id_of(verdict, action.id), value=value, style=style)
         )
-    elements.append(button("Review", REVIEW, url=page))
+    elements += [button("Review", REVIEW, url=page), _snooze(action)]
     waits_for = " or ".join(action.approvers)
     blocks = [actions(f"decide {action.id}", elements)]
     if waits_for:

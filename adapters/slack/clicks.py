@@ -13,6 +13,7 @@ from typing import Any
 
 from pizzabot.approvals.arguments import by_argument, problems
 from pizzabot.approvals.forms import fields, fill
+from pizzabot.clock import spoken
 from pizzabot.errors import Conflict, DeliveryFailed, Invalid, NotFound, Refused
 from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
@@ -20,7 +21,7 @@ from pizzabot.text import visible
 
 from . import modals, words
 from .blocks import context, plain_text
-from .cards import Pressed, pressed
+from .cards import Pressed, PutOff, pressed, put_off
 from .client import Denied
 from .modals import About
 from .status import STOP
@@ -62,6 +63,8 @@ class Clicks:
                 self._workspace.later(self._without_buttons(payload, person), "a pressed button")
             elif (said := pressed(action_id, value)) is not None:
                 await self._decide(payload, person, said)
+            elif (chosen := put_off(action_id, value)) is not None:
+                await self._put_off(payload, person, chosen)
             else:
                 self._workspace.answer(payload, "This button is out of date and does nothing any more.")
         except Conflict as error:
@@ -75,6 +78,20 @@ class Clicks:
     async def _stop(self, payload: Payload, person: Person, thread_id: str) -> None:
         if not await self._workspace.doors.stop_thread(thread_id, person, VIA):
             self._workspace.answer(payload, "There is nothing to stop: this work has ended already.")
+
+    async def _put_off(self, payload: Payload, person: Person, chosen: PutOff) -> None:
+        """Snooze for whoever chose it, and tell them alone until when; the card tells everybody."""
+        try:
+            action = await self._workspace.doors.snooze(chosen.action_id, person, chosen.when, VIA)
+        except Invalid as error:
+            if error.code != "invalid_time":
+                raise
+            self._workspace.answer(payload, "That time is over already. Nothing was put off; choose another.")
+            return
+        until = next((s.until for s in action.snoozes if s.person == person.name), None)
+        if until is not None:
+            said = f"Put off until {spoken(until, person.timezone)}: you are not told of it before."
+            self._workspace.answer(payload, said)
 
     async def _decide(self, payload: Payload, person: Person, said: Pressed) -> None:
         if said.verdict in _MODAL_VERDICTS:

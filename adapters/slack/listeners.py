@@ -160,7 +160,8 @@ class Listeners:
         if kind == REVIEW:
             return  # a link; its page does the rest
         if kind not in _HOME:
-            await self._clicks.press(body, name, str(action.get("value") or ""))
+            chosen = action.get("selected_option") or action
+            await self._clicks.press(body, name, str(chosen.get("value") or ""))
             return
         try:
             await self._homes.press(body, action)

@@ -170,7 +170,7 @@ class Workspace:
         self.later(work, "a note to somebody")
 
     def answer(self, payload: Mapping[str, Any], text: str) -> None:
-        """Tell whoever pressed something why it had no effect, where they pressed it."""
+        """Tell whoever pressed something what became of it, to them alone and where they pressed it."""
         if payload.get("response_url"):
             container = payload.get("container") or {}
             thread_ts = container.get("thread_ts") or (payload.get("message") or {}).get("thread_ts")

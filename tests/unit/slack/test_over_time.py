@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from datetime import datetime
 
 import pytest
 
+from pizzabot.clock import spoken
 from tests.fakes.runtime import ledger_calls
 from tests.fakes.slack import Message
-from tests.unit.slack.conftest import ADA, BOB, Office, expense
+from tests.unit.slack.conftest import ADA, BOB, CAY, GENERAL, Office, expense
 from tests.unit.slack.test_cards import invoice
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -59,6 +62,44 @@ async def test_that_a_card_expired_is_said_on_it_and_below_it(office: Office) ->
         10,
         "a word that it expired",
     )
+
+
+# -- snooze ----------------------------------------------------------------------------------------------
+
+
+async def test_a_card_is_put_off_from_its_menu_for_who_chose_it_and_says_so_to_all(office: Office) -> None:
+    ts = await office.asks(ADA, expense("not now"))
+    card = await office.card(ts)
+    await office.slack.click(ADA, card, "Snooze", "Tomorrow morning")
+    await office.whispered(ADA, "you are not told of it before")
+    await office.becomes(card, "Put off by Ada until")
+    (snooze,) = (await office.thread("not now"))["actions"][0]["snoozed"]
+    until = datetime.fromisoformat(snooze["until"])
+    assert snooze["person"] == "Ada"
+    assert spoken(until, office.served.doors.people.owner.timezone) in office.whispers(ADA)[-1]
+    told = len(office.whispers(ADA))
+    await office.slack.click(ADA, card, "Snooze", "In an hour")  # sooner after all
+    await office.slack.until(lambda: len(office.whispers(ADA)) > told, 10, "a second answer")
+    await office.slack.click(ADA, card, "Approve")
+    await office.becomes(card, "Approved by Ada in Slack")
+    assert "Snooze" not in office.slack.words(card)
+
+
+async def test_only_who_may_decide_puts_a_card_off(office: Office) -> None:
+    ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {expense('not yours to put off')}", GENERAL)
+    card = await office.card(ts, GENERAL)
+    await office.slack.click(CAY, card, "Snooze", "In an hour")
+    await office.whispered(CAY, "This is not yours to decide", GENERAL)
+    assert (await office.thread("not yours to put off"))["actions"][0]["snoozed"] == []
+
+
+async def test_a_card_that_was_decided_meanwhile_is_not_put_off(office: Office) -> None:
+    ts = await office.asks(ADA, expense("too late to put off"))
+    card = copy.deepcopy(await office.card(ts))
+    action = await _action(office, "too late to put off")
+    await office.served.http.post(f"/api/actions/{action}/decision", json={"decision": "reject"})
+    await office.slack.click(ADA, card, "Snooze", "In an hour")
+    await office.whispered(ADA, "Too late: Rejected by Ada")
 
 
 # -- several approvals -----------------------------------------------------------------------------------

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pizzabot.adapters.slack.cards import Pressed as Click
-from pizzabot.adapters.slack.cards import action_id_of, card, pressed, reminder
+from pizzabot.adapters.slack.cards import PutOff, action_id_of, card, pressed, put_off, reminder
 
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import shown
+from pizzabot.approvals.when import parse_when
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Snooze, Verdict, Vote
 from pizzabot.text import exact
 from tests.fakes.slack.blocks import check_blocks, controls, label, words
@@ -46,7 +49,7 @@ def _leaves(block: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _buttons(blocks: list[dict[str, Any]]) -> list[str]:
-    return [label(element) for _, element in controls(blocks)]
+    return [label(element) for _, element in controls(blocks) if element["type"] == "button"]
 
 
 def _arguments(blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -157,7 +160,7 @@ def test_a_button_says_which_action_as_shown_it_decides() -> None:
     for _, button in controls(blocks):
         if label(button) == "Review":
             assert button["url"] == PAGE
-        else:
+        elif button["type"] == "button":
             assert len(button["value"]) <= 2_000
             said = pressed(button["action_id"], button["value"])
             assert said is not None
@@ -344,3 +347,52 @@ def test_a_reminder_holds_nothing_to_press_but_links_and_none_when_it_is_over(st
     assert "<!here>" not in json.dumps(blocks)
     is_open = state in (ActionState.PENDING, ActionState.EXPIRED)
     assert _buttons(blocks) == (["Go to the card", "Review"] if is_open else [])
+
+
+# -- snooze ----------------------------------------------------------------------------------------------
+
+
+def _menus(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [element for _, element in controls(blocks) if element["type"] == "static_select"]
+
+
+def test_what_waits_can_be_put_off_until_times_that_are_understood_in_the_persons_zone() -> None:
+    (menu,) = _menus(_checked(replace(action(), revision=3))[1])
+    tuesday = datetime(2026, 3, 3, 15, 0, tzinfo=UTC)
+    moments = {}
+    for offered in menu["options"]:
+        chosen = put_off(menu["action_id"], offered["value"])
+        assert isinstance(chosen, PutOff)
+        assert chosen.action_id == action().id
+        until = parse_when(chosen.when, tuesday, ZoneInfo("Europe/Amsterdam"))
+        moments[offered["text"]["text"]] = f"{until:%a %d %H:%M}"
+    assert label(menu) == "Snooze"
+    assert moments == {
+        "In an hour": "Tue 03 16:00",
+        "This evening": "Tue 03 17:00",
+        "Tomorrow morning": "Wed 04 08:00",
+        "Next Monday": "Mon 09 08:00",
+    }
+
+
+def test_a_card_that_changed_offers_a_menu_in_which_nothing_is_chosen_yet() -> None:
+    names = {_menus(_checked(replace(action(), revision=revision))[1])[0]["action_id"] for revision in (1, 2)}
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_what_is_over_cannot_be_put_off(state: ActionState) -> None:
+    assert _menus(_checked(replace(action(), state=state, decided_by="Ada", decided_via="web"))[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pizza_snooze.a1.0", "2027-01-01"),
+        ("pizza_snooze.", "1h"),
+        ("pizza_decide_approve.a1", "1h"),
+        ("", ""),
+    ],
+)
+def test_a_menu_that_no_card_offers_puts_nothing_off(name: str, value: str) -> None:
+    assert put_off(name, value) is None
