@@ -18,7 +18,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from pizzabot.database.connection import Database, DatabaseClosed, PostgresDatabase, SqliteDatabase
+from pizzabot.database.connection import (
+    Database,
+    DatabaseClosed,
+    PostgresDatabase,
+    SqliteDatabase,
+    sqlite_engine,
+)
 from pizzabot.database.schema import stops
 from pizzabot.database.schema import usage as rows
 from tests.fakes.clock import FakeClock
@@ -354,3 +360,9 @@ async def test_two_that_wait_for_each_other_both_succeed(postgres_database: Post
         lambda c: c.execute(sa.select(rows.c.input_tokens)).scalars().all()
     )
     assert counted == [2, 2]
+
+
+def test_no_listener_is_looked_for_around_a_statement(sqlite_path: Path) -> None:
+    engine = sqlite_engine(sqlite_path)
+    assert "_has_events" not in vars(engine)  # what SQLAlchemy looks at before and after every statement
+    engine.dispose()
