@@ -334,11 +334,14 @@ class Engine:
                 runs.before(connection, run),
                 threads.messages_of_run(connection, run.id, run.thread_id),
             )
+            has_digests = thread is not None and thread.channel == threads.UNATTENDED
             asked = conversation.Asked(
                 messages,
                 threads.attachments_of(connection, run.thread_id),
                 thread.owner if thread else run.person,
-                _told(connection, run.thread_id, messages[0].seq, earlier) if messages else None,
+                _told(connection, run.thread_id, messages[0].seq, earlier)
+                if messages and has_digests
+                else None,
             )
             broken_off = earlier is not None and earlier.state in (RunState.STOPPED, RunState.FAILED)
             return asked, effects.of_run(connection, earlier.id) if earlier and broken_off else ()
