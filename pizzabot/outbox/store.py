@@ -128,6 +128,7 @@ _TAKE = (
 )
 _NEXT_DUE = sa.select(outbox.c.due_at).where(_NEXT).order_by(outbox.c.due_at).limit(1)
 _PUT_OFF_UNTIL = sa.select(outbox.c.due_at).where(OUTBOX_PUT_OFF).order_by(outbox.c.due_at).limit(1)
+_WAITING = sa.select(_NEXT_DUE.scalar_subquery(), _PUT_OFF_UNTIL.scalar_subquery())
 _PUT_OFF_NO_MORE = (
     sa.update(outbox)
     .where(OUTBOX_PUT_OFF, outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type))
@@ -186,7 +187,9 @@ def take(connection: sa.Connection, now: datetime, *, limit: int) -> list[Outbox
     The oldest open row of an address goes first, also while it waits for its next try or is being sent: that
     keeps the order in which things were said.
     """
-    connection.execute(_PUT_OFF_NO_MORE, {"now": now})
+    until = connection.execute(_PUT_OFF_UNTIL).scalar()
+    if until is not None and until <= now:
+        connection.execute(_PUT_OFF_NO_MORE, {"now": now})
     taken = [_row(row) for row in connection.execute(_DUE, {"now": now, "count": limit})]
     if taken:
         connection.execute(_TAKE, {"rows": [row.id for row in taken], "now": now})
@@ -253,7 +256,7 @@ def recover(connection: sa.Connection, now: datetime) -> int:
 
 def next_due(connection: sa.Connection) -> datetime | None:
     """When the next row is due whose address is not being served; None when nothing waits."""
-    due = (connection.execute(query).scalar() for query in (_NEXT_DUE, _PUT_OFF_UNTIL))
+    due = connection.execute(_WAITING).one()
     return min((moment for moment in due if moment is not None), default=None)
 
 

@@ -28,9 +28,25 @@ def _claims_of_many(connection: sa.Connection) -> None:
     runs.claim(connection, 1, NOW)
 
 
+def _taking_what_was_put_off(connection: sa.Connection) -> None:
+    outbox.enqueue(
+        connection,
+        NOW,
+        key="morning",
+        channel="email",
+        address="ada@example.com",
+        kind="notice",
+        thread_id=arrives(connection, FakeClock()).thread_id,
+        message_seq=1,
+        put_off_until=NOW,
+    )
+    outbox.take(connection, NOW, limit=5)
+
+
 QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "the next item of the outbox": outbox.next_due,
     "taking items of the outbox": lambda c: outbox.take(c, NOW, limit=5),
+    "taking what was put off": _taking_what_was_put_off,
     "the outbox for status": outbox.summary,
     "the outbox after a crash": lambda c: outbox.recover(c, NOW),
     "claiming queued runs": lambda c: runs.claim(c, 5, NOW),
