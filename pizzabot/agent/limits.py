@@ -6,7 +6,7 @@ A run is bounded by what it used in all its parts together; waiting for a person
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from pizzabot.text import dollars
@@ -35,13 +35,12 @@ class Bounds:
     @classmethod
     def from_json(cls, values: Mapping[str, Any], absent: Bounds | None = None) -> Self:
         """From a stored row; what is absent there is as in `absent`, else 0."""
-        names = {field.name for field in fields(cls)}
-        known = {name: value for name, value in values.items() if name in names}
-        return cls(**((asdict(absent) if absent is not None else {}) | known))
+        known = {name: values[name] for name in cls.__slots__ if name in values}
+        return cls(**((absent.to_json() if absent is not None else {}) | known))
 
     def to_json(self) -> dict[str, Any]:
         """For a stored row."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}  # asdict makes deep copies
 
     def plus(self, name: LimitName, amount: float) -> Self:
         """The same with one number raised."""

@@ -25,7 +25,7 @@ _NOTHING = Raised()
 
 # A row is written within moments of its time; a minute is long enough for the slowest disk.
 _SETTLED = timedelta(seconds=60)
-_SUM_AGAIN = timedelta(seconds=120)
+_SUM_AGAIN = timedelta(seconds=65)  # what is younger is summed at every call
 
 
 @dataclass(frozen=True, slots=True)
