@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from pizzabot.approvals.showing import approvals, edited, escalated, voters
 from pizzabot.messages import FAILURES, Action, ActionState, Verdict
-from pizzabot.text import visible
 
 PLACES: Mapping[str, str] = {"slack": "Slack", "api": "the API"}
 
@@ -53,7 +52,8 @@ def outcome(action: Action) -> str:
     if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
         return "Withdrawn: the trigger was switched on or off, or removed."
     if action.state is ActionState.WITHDRAWN:
-        return f"Withdrawn: {visible(action.reason or 'the work it belongs to was stopped or ended')}."
+        ended = "Withdrawn: the work it belongs to was stopped or ended."
+        return ended if action.reason is None else "Withdrawn."
     if action.lapsed:
         return "Expired: nobody decided in time, and the agent was told."
     if action.state is ActionState.EXPIRED:

@@ -196,7 +196,8 @@ def outcome(action: Action) -> str:
     if action.state is ActionState.WITHDRAWN and action.tool == FAILURES:
         return "Withdrawn: the trigger was switched on or off, or removed"
     if action.state is ActionState.WITHDRAWN:
-        return f"Withdrawn: {action.reason or 'the work it belongs to was stopped or ended'}"
+        ended = "Withdrawn: the work it belongs to was stopped or ended"
+        return ended if action.reason is None else "Withdrawn"
     if action.state is ActionState.EXPIRED:
         return "Expired: nobody decided in time"
     said = _VERDICTS.get(action.decision) if action.state is ActionState.RESOLVED else None

@@ -191,7 +191,7 @@ DECIDED = {
     ActionState.RESPONDED: "Answered by Ada in Slack",
     ActionState.RESOLVED: "Marked as done by Ada in Slack",
     ActionState.EXPIRED: "Expired: nobody decided in time. Reopen it in the inbox.",
-    ActionState.WITHDRAWN: "Withdrawn: the work it belongs to was stopped or ended.",
+    ActionState.WITHDRAWN: "Withdrawn.",
 }
 
 
@@ -213,6 +213,11 @@ def test_what_has_ended_says_how_and_holds_no_button(state: ActionState) -> None
     assert "Reason: <!here> wrong account\\u202e" in read
     assert "Response: Pay *later*" in read
     assert _arguments(blocks) == [("invoice: ", "INV-7"), ("amount: ", "12.5")]
+
+
+def test_what_was_withdrawn_without_a_reason_went_with_its_work() -> None:
+    _, blocks = _checked(action(state=ActionState.WITHDRAWN))
+    assert "*Withdrawn: the work it belongs to was stopped or ended.*" in words(blocks, {})
 
 
 def test_an_edit_shows_what_ran_beside_what_was_proposed() -> None:
