@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from email import message_from_bytes, policy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +38,7 @@ from pizzabot.people import People, Person
 from pizzabot.settings import Settings
 from tests.fakes.clock import FakeClock
 from tests.fakes.mail.smtp_sink import SmtpSink
+from tests.fakes.mail.taken import parsed
 from tests.fakes.push_channel import Fault, PushChannel, PushService
 from tests.fakes.rows import ADA, arrives, waits
 from tests.fakes.slack import FakeSlack
@@ -188,7 +188,7 @@ async def email() -> AsyncIterator[Stage]:
             """A mail cannot be changed: what became of its question is said in another that answers it."""
             found: dict[str, str | None] = {}
             for sent in sink.mails:
-                mail = message_from_bytes(sent.content, policy=policy.default)
+                mail = parsed(sent.content)
                 asks = str(mail["Subject"]).startswith("[Action]")
                 if "Approved by Ada" in str(mail.get_body(("plain",))) and not asks:
                     found[str(mail["In-Reply-To"])] = "approved"

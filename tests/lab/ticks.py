@@ -40,11 +40,12 @@ import httpx
 
 from pizzabot.home import Home
 from tests.fakes.mail.smtp_sink import SmtpSink
+from tests.fakes.mail.taken import body
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_calls, write_home
 from tests.lab.kill import Lab
 from tests.lab.nursery import Doomed, Edge, Moment, Nursery
-from tests.scenario.mailing import Office, answer, body, email_toml, free_port, listen_toml
+from tests.scenario.mailing import Office, answer, email_toml, free_port, listen_toml
 
 Json = dict[str, Any]
 REST_SECONDS = 150.0

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from email import message_from_bytes, policy
+from email import policy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.fakes.mail.smtp_sink import SmtpSink
+from tests.fakes.mail.taken import body, parsed, subject
 from tests.lab.kill import Server
 
 T = TypeVar("T")
@@ -92,12 +93,6 @@ def answer(question: EmailMessage, text: str) -> EmailMessage:
     return mail(text, to=str(question["Reply-To"]), answers=question)
 
 
-def body(of: EmailMessage) -> str:
-    part = of.get_body(("plain",))
-    assert part is not None
-    return str(part.get_content())
-
-
 @dataclass(slots=True)
 class Office:
     """The server, its door for mail, and the server that takes its mail; `door` is 0 without one."""
@@ -137,8 +132,8 @@ class Office:
 
     def copies(self, words: str) -> list[EmailMessage]:
         """The mails that the outgoing server took with these words in subject or text, oldest first."""
-        taken = [message_from_bytes(sent.content, policy=policy.default) for sent in list(self.sink.mails)]
-        return [m for m in taken if words in body(m) or words in str(m["Subject"])]
+        taken = [parsed(sent.content) for sent in list(self.sink.mails)]
+        return [m for m in taken if words in body(m) or words in subject(m)]
 
     def gets(self, words: str) -> EmailMessage:
         """The newest mail with these words."""

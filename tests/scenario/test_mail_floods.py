@@ -23,6 +23,7 @@ import pytest_asyncio
 from pizzabot.cli.house import status_lines
 from tests.fakes.clock import FakeClock
 from tests.fakes.mail.smtp_sink import SmtpSink
+from tests.fakes.mail.taken import body, parsed
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import serving, write_home
 from tests.unit.email.conftest import (
@@ -33,11 +34,9 @@ from tests.unit.email.conftest import (
     EVE,
     PEOPLE,
     Post,
-    body,
     comes,
     email_toml,
     expense,
-    parsed,
     until,
 )
 from tests.unit.email.smtp.wire import Wire, connected

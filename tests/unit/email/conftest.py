@@ -9,7 +9,7 @@ import smtplib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from email import message_from_bytes, policy
+from email import policy
 from email.message import EmailMessage
 from email.utils import getaddresses
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 
 from tests.fakes.mail.smtp_sink import SmtpSink
+from tests.fakes.mail.taken import body, parsed, subject
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import BOOKKEEPER, Served, serving, write_home
 
@@ -134,25 +135,34 @@ class Post:
         """The newest mail to somebody with these words in its subject or text."""
 
         def found() -> EmailMessage | None:
-            hits = (m for m in reversed(self.mails(to)) if words in body(m) or words in str(m["Subject"]))
+            hits = (m for m in reversed(self.mails(to)) if words in body(m) or words in subject(m))
             return next(hits, None)
 
-        return await until(
-            found, seconds, lambda: f"{words!r} to {to}: {[m['Subject'] for m in self.mails(to)]}"
-        )
+        return await self._arrives(found, seconds, f"{words!r}", to)
 
     async def asked(self, to: str, words: str) -> EmailMessage:
         """The mail that asks somebody for a decision about something."""
 
         def found() -> EmailMessage | None:
-            hits = (
-                m for m in self.mails(to) if str(m["Subject"]).startswith("[Action]") and words in body(m)
-            )
+            hits = (m for m in self.mails(to) if subject(m).startswith("[Action]") and words in body(m))
             return next(hits, None)
 
-        return await until(
-            found, 40, lambda: f"a question about {words!r}: {[m['Subject'] for m in self.mails(to)]}"
-        )
+        return await self._arrives(found, 40, f"a question about {words!r}", to)
+
+    async def _arrives(
+        self, look: Callable[[], EmailMessage | None], seconds: float, what: str, to: str
+    ) -> EmailMessage:
+        """Look again whenever another mail was sent."""
+        seen = -1
+
+        def found() -> EmailMessage | None:
+            nonlocal seen
+            if len(self.sink.mails) == seen:
+                return None
+            seen = len(self.sink.mails)
+            return look()
+
+        return await until(found, seconds, lambda: f"{what} to {to}: {[subject(m) for m in self.mails(to)]}")
 
     async def thread(self, words: str) -> dict[str, Any]:
         """The newest thread with these words in its title or last message, with everything in it."""
@@ -202,17 +212,6 @@ async def comes(look: Callable[[], Awaitable[_T]], is_so: Callable[[_T], bool], 
     while not is_so(seen := await look()):
         assert time.monotonic() < end, f"not within {seconds:g} s; the last look: {seen}"
         await asyncio.sleep(0.02)
-
-
-def parsed(raw: bytes) -> EmailMessage:
-    return message_from_bytes(raw, policy=policy.default)
-
-
-def body(mail: EmailMessage) -> str:
-    """The text part."""
-    part = mail.get_body(("plain",))
-    assert part is not None
-    return "\n".join(str(part.get_content()).splitlines())
 
 
 def addresses(mail: EmailMessage, header: str) -> list[str]:

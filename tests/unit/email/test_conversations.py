@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, EVE, Post, addresses, body
+from tests.fakes.mail.taken import body
+from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, EVE, Post, addresses
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

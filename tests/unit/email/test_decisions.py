@@ -10,20 +10,9 @@ from email.message import EmailMessage
 
 import pytest
 
+from tests.fakes.mail.taken import body
 from tests.fakes.runtime import ledger_calls
-from tests.unit.email.conftest import (
-    ADA,
-    AGENT,
-    BOB,
-    CAY,
-    EVE,
-    Post,
-    addresses,
-    body,
-    comes,
-    expense,
-    invoice,
-)
+from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, EVE, Post, addresses, comes, expense, invoice
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.mail.taken import body
 from tests.fakes.runtime import ledger_calls
-from tests.unit.email.conftest import ADA, CAY, Post, body, comes, expense, until
+from tests.unit.email.conftest import ADA, CAY, Post, comes, expense, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

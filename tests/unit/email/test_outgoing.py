@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.mail.smtp_sink import Fault
-from tests.unit.email.conftest import ADA, CAY, EVE, Post, body, comes, expense, until
+from tests.fakes.mail.taken import body
+from tests.unit.email.conftest import ADA, CAY, EVE, Post, comes, expense, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.unit.email.conftest import ADA, BOB, CAY, Post, body
+from tests.fakes.mail.taken import body
+from tests.unit.email.conftest import ADA, BOB, CAY, Post
 from tests.unit.email.test_decisions import asks
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
