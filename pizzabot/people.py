@@ -153,11 +153,12 @@ def quiet_until(person: Person, moment: datetime) -> datetime | None:
     end, zone = time.fromisoformat(person.quiet_hours.split("-")[1]), ZoneInfo(person.timezone)
     local = moment.astimezone(zone)
     # A clock that goes back at night shows the end twice, and one that goes forward may skip it.
-    for days in range(2):
-        ends = datetime.combine(local.date() + timedelta(days=days), end, zone).astimezone(UTC)
-        if ends > moment:
-            return ends
-    raise AssertionError("quiet hours end within a day")
+    ends = (
+        datetime.combine(local.date() + timedelta(days=days), end.replace(fold=fold), zone).astimezone(UTC)
+        for days in range(2)
+        for fold in range(2)
+    )
+    return min(moment_of_end for moment_of_end in ends if moment_of_end > moment)
 
 
 def _same_name(one: str, other: str) -> bool:

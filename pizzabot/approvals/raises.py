@@ -16,6 +16,7 @@ from pizzabot.messages import Action, ActionKind
 
 DayBudgetName = Literal["day_usd", "day_tokens", "person_day_usd"]
 DAY_BUDGETS: tuple[DayBudgetName, ...] = get_args(DayBudgetName)
+_DAY_QUESTIONS = tuple(f"limit:{name}" for name in DAY_BUDGETS)
 _LOCK = 0x62756467657473  # "budgets"
 
 
@@ -75,7 +76,7 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
     same = ("limit", "day", "person")
     return [
         other
-        for other in store.open_of_tool(connection, action.tool)
+        for other in store.open_of_tools(connection, action.tool)
         if other.id != action.id
         and other.is_open
         and all(other.args.get(k) == action.args.get(k) for k in same)
@@ -84,7 +85,7 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
 
 def of_days_past(connection: sa.Connection, today: str) -> list[Action]:
     """Open actions that ask for more of a day that is over."""
-    found = [action for name in DAY_BUDGETS for action in store.open_of_tool(connection, f"limit:{name}")]
+    found = store.open_of_tools(connection, *_DAY_QUESTIONS)
     return [action for action in found if is_about_a_day(action) and action.args["day"] < today]
 
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from pizzabot.approvals.arguments import digest
 from pizzabot.database.schema import (
     ACTION_PENDING,
+    ACTION_UNANSWERED,
     action_approvers,
     actions,
     messages,
@@ -463,11 +464,9 @@ def limits_of_run(connection: sa.Connection, run_id: str) -> list[Action]:
     return _actions(connection, connection.execute(query.order_by(actions.c.id)))
 
 
-def open_of_tool(connection: sa.Connection, tool: str) -> list[Action]:
-    """Every action about this tool, or this limit, that has no answer yet, oldest first."""
-    query = sa.select(actions).where(
-        actions.c.tool == tool, actions.c.state.in_((ActionState.PENDING, ActionState.EXPIRED))
-    )
+def open_of_tools(connection: sa.Connection, *tools: str) -> list[Action]:
+    """Every action about these tools, or these limits, that can still be answered, oldest first."""
+    query = sa.select(actions).where(actions.c.tool.in_(tools), ACTION_UNANSWERED, _OPEN)
     return _actions(connection, connection.execute(query.order_by(actions.c.id)))
 
 

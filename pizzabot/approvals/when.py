@@ -33,13 +33,16 @@ def parse_when(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     said = " ".join(text[: _LONGEST_TEXT + 1].lower().split()).rstrip(".!")
     moment = None
     if len(text) <= _LONGEST_TEXT and said.isascii():
-        moment = _after(said, now) or _at(said, now.astimezone(zone)) or _iso(text.strip(), zone)
+        try:
+            found = _after(said, now) or _at(said, now.astimezone(zone)) or _iso(text.strip(), zone)
+            moment = found.astimezone(UTC) if found is not None else None
+        except OverflowError:  # at the edge of the calendar, in a zone where it is already beyond
+            moment = None
     if moment is None:
         raise ValueError(
             "This is no time that can be understood; write 2h, 3 days, tomorrow, tomorrow 9:00, Mon, "
             "Fri 14:30 or 2026-03-09 09:00."
         )
-    moment = moment.astimezone(UTC)
     if moment <= now:
         raise ValueError("This time is over already; write one that is still to come.")
     if moment - now > LONGEST:
@@ -124,5 +127,5 @@ def _iso(text: str, zone: ZoneInfo) -> datetime | None:
     try:
         found = datetime.fromisoformat(text.replace("z", "Z"))
         return found if found.tzinfo is not None else found.replace(tzinfo=zone)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None

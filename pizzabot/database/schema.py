@@ -275,6 +275,9 @@ sa.Index(
     **_where(ACTION_PENDING),
 )
 
+# Waits, or expired: the few that somebody may still answer, and some that expired for good.
+ACTION_UNANSWERED = _is(actions.c.state, "pending", "expired")
+sa.Index("actions_unanswered", actions.c.tool, **_where(ACTION_UNANSWERED))
 sa.Index("actions_expiring", actions.c.expires_at, **_where(ACTION_PENDING))
 sa.Index("actions_escalating", actions.c.escalates_at, **_where(ACTION_PENDING))
 

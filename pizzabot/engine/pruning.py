@@ -18,10 +18,12 @@ from pizzabot.approvals.store import CLOSED
 from pizzabot.database.schema import (
     OCCURRENCE_OPEN,
     OUTBOX_OPEN,
+    OUTBOX_PUT_OFF,
     RUN_ACTIVE,
     actions,
     activity,
     attachments,
+    budget_notes,
     chores,
     deliveries,
     messages,
@@ -50,7 +52,9 @@ class Amount:
 
 def _at_rest(before: datetime, *states: ThreadState) -> sa.ColumnElement[bool]:
     """A thread in which nothing happened since, and nothing is left to happen."""
-    still_said = sa.select(outbox.c.id).where(OUTBOX_OPEN, outbox.c.thread_id == threads.c.id)
+    still_said = sa.select(outbox.c.id).where(
+        sa.or_(OUTBOX_OPEN, OUTBOX_PUT_OFF), outbox.c.thread_id == threads.c.id
+    )
     at_work = sa.select(runs.c.id).where(RUN_ACTIVE, runs.c.thread_id == threads.c.id)
     return sa.and_(
         threads.c.state.in_(states),
@@ -167,7 +171,7 @@ def _old_said(before: datetime) -> sa.ColumnElement[bool]:
         sa.and_(outbox.c.key.like("status/%"), outbox.c.run_id.in_(ended)),
     )
     last = sa.func.coalesce(outbox.c.sent_at, outbox.c.created_at)
-    return sa.and_(~OUTBOX_OPEN, last < before, spent_key)
+    return sa.and_(~OUTBOX_OPEN, ~OUTBOX_PUT_OFF, last < before, spent_key)
 
 
 def _old_copies(before: datetime) -> sa.ColumnElement[bool]:
@@ -235,14 +239,14 @@ def amount_of_activity(connection: sa.Connection, before: datetime) -> Amount:
 
 
 def _old_firings(before: datetime) -> sa.ColumnElement[bool]:
-    """Firings that ended, but for those under a key of whoever sent or pressed: it must count once for ever.
+    """Firings that ended, but for those that can be asked for again, and must count once for ever.
 
     What is due is found from when the schedule was watched last, so no other one comes again.
     """
     at_work = sa.select(runs.c.id).where(RUN_ACTIVE)
     return sa.and_(
         occurrences.c.ended_at < before,
-        occurrences.c.key.like("cron/%"),
+        sa.or_(occurrences.c.key.like("cron/%"), occurrences.c.key.like("once/%")),
         ~OCCURRENCE_OPEN,
         sa.or_(occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(at_work)),
     )
@@ -257,6 +261,8 @@ def delete_activity(connection: sa.Connection, before: datetime, *, limit: int) 
         tallies.keep(connection, activity, these)
         connection.execute(sa.delete(activity).where(these))
         return len(numbers)
+    # Of days and runs that are over long since: nobody says these again.
+    connection.execute(sa.delete(budget_notes).where(budget_notes.c.at < before))
     some = sa.select(occurrences.c.id).where(_old_firings(before)).order_by(occurrences.c.id).limit(limit)
     ids = list(connection.execute(some).scalars())
     connection.execute(sa.delete(occurrences).where(occurrences.c.id.in_(ids)))

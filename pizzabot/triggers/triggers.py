@@ -212,7 +212,7 @@ class Triggers:
             occurrence = Occurrence(
                 id=new_id(),
                 trigger_id=trigger.id,
-                key=f"manual/{key or new_id()}",
+                key=f"manual/{key}" if key is not None else f"once/{new_id()}",
                 state=OccurrenceState.PENDING,
                 reason="manual",
                 scheduled_at=now,
@@ -245,7 +245,7 @@ class Triggers:
         key = headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= 255 and is_storable(key)):
             raise Invalid("An Idempotency-Key has 1 to 255 characters.", code="invalid_key")
-        name = f"hook/{key}" if key is not None else f"signed/{proof.signature or new_id()}"
+        name = f"hook/{key}" if key is not None else _own_key(proof)
         known = await self._database.read(lambda c: store.with_key(c, trigger.id, name, proof.signature))
         if known is not None:
             return known
@@ -405,6 +405,13 @@ def _put(connection: sa.Connection, trigger: Trigger, *, new: bool) -> None:
     if other is not None and other.id != trigger.id:
         raise Conflict(f"Another trigger is named {other.name}; choose another name.", code="name_taken")
     store.put(connection, trigger, new=new)
+
+
+def _own_key(proof: Proof) -> str:
+    """The key of a delivery that brought none. Retention removes those that cannot come again."""
+    if proof.signature is None or proof.is_timed:
+        return f"once/{proof.signature or new_id()}"
+    return f"signed/{proof.signature}"
 
 
 def _gone() -> NotFound:

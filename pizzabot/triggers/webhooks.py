@@ -39,9 +39,13 @@ _TIMED = re.compile(rb"[0-9]{1,11}\.")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A delivery that was proven; `signature` must count only once, None where the secret itself was sent."""
+    """A delivery that was proven; `signature` must count only once, None where the secret itself was sent.
+
+    `is_timed`: a while later it is no proof any more.
+    """
 
     signature: str | None
+    is_timed: bool = False
 
 
 def check_secret(secret: Any) -> None:
@@ -88,7 +92,7 @@ def proof_by_signature(key: bytes, headers: Mapping[str, str], body: bytes, now:
     sent = sent.strip().lower()
     if not sent.isascii() or not hmac.compare_digest(sent, right):
         return None
-    return Proof(sent.removeprefix(_PREFIX))
+    return Proof(sent.removeprefix(_PREFIX), is_timed="x-signature" in headers)
 
 
 def _is_recent(stamp: str, now: datetime) -> bool:

@@ -147,7 +147,7 @@ MOMENTS: Mapping[str, str] = {
     "the third failure and its question": r"'trigger\.paused'",
     "the answer to that question": r"'trigger\.answered'",
     "a delivery": r"INSERT INTO occurrences .*'hook/",
-    "a signed delivery": r"INSERT INTO occurrences .*'signed/",
+    "a signed delivery": r"INSERT INTO occurrences .*'once/",
     "a run by hand": r"INSERT INTO occurrences .*'manual/",
     "an expiry": r"'action\.expired'",
     "an escalation": r"'action\.escalated'",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -132,6 +132,15 @@ def test_nobody_is_quiet_without_quiet_hours() -> None:
 )
 def test_quiet_hours_end_where_the_clock_of_the_person_says(moment: datetime, ends: datetime | None) -> None:
     assert quiet_until(CY, moment) == ends
+
+
+@pytest.mark.parametrize("minutes", [10, 70])
+def test_an_end_that_the_clock_shows_twice_is_the_next_one(minutes: int) -> None:
+    """In New York 01:30 comes twice in that night: at 05:30 and at 06:30 UTC."""
+    person = Person("Eve", "member", timezone="America/New_York", quiet_hours="22:00-01:30")
+    moment = datetime(2026, 11, 1, 5, 0, tzinfo=UTC) + timedelta(minutes=minutes)
+    assert is_quiet(person, moment)
+    assert quiet_until(person, moment) == moment + timedelta(minutes=20)
 
 
 def test_quiet_hours_within_one_day_end_when_they_say() -> None:

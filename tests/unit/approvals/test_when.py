@@ -128,6 +128,15 @@ def test_what_is_over_is_refused(text: str) -> None:
         parse_when(text, MONDAY, AMSTERDAM)
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York", "UTC"])
+@pytest.mark.parametrize(
+    "text", ["0001-01-01", "0001-01-01T00:00+09:00", "9999-12-31 23:59", "9999-12-31T23:59-09:00"]
+)
+def test_the_edges_of_the_calendar_are_told_a_sentence_in_every_zone(text: str, zone: str) -> None:
+    with pytest.raises(ValueError, match=r"^This .*\.$"):
+        parse_when(text, MONDAY, ZoneInfo(zone))
+
+
 @pytest.mark.parametrize("text", ["53w", "2027-03-10", "9999-12-31"])
 def test_what_is_too_far_away_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="more than a year away"):

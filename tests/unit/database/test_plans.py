@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from pizzabot.approvals import reminders
+from pizzabot.approvals import raises, reminders
 from pizzabot.approvals import store as actions
 from pizzabot.database.connection import SqliteDatabase
 from pizzabot.inbox import pages, runs
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person
+from pizzabot.triggers import store as firings
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import arrives
 
@@ -58,6 +59,9 @@ QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "when an action is next due": actions.next_due,
     "reminders that are due": lambda c: reminders.due(c, NOW, limit=5),
     "when a reminder is next due": reminders.next_due,
+    "days that are over": lambda c: raises.of_days_past(c, "2026-03-02"),
+    "firings that stand otherwise than their runs": firings.behind,
+    "firings that can start": firings.startable,
     "the first page": lambda c: pages.page(c, ADA, "all", limit=20, cursor=None, words=""),
     "the unread page": lambda c: pages.page(c, ADA, "unread", limit=20, cursor=None, words=""),
     "the action page": lambda c: pages.page(c, ADA, "action", limit=20, cursor=None, words=""),

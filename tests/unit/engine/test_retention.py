@@ -18,6 +18,7 @@ from pizzabot import audit
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Activity
 from pizzabot.agent.checkpoints import GroupCommitSaver, open_checkpoints
+from pizzabot.approvals import raises
 from pizzabot.approvals import store as actions
 from pizzabot.cli.retention import _compacted, size
 from pizzabot.database import schema
@@ -272,6 +273,27 @@ async def test_what_a_digest_said_goes_also_while_its_thread_goes_on(house: Hous
     assert await house.count(schema.deliveries) == 1
 
 
+async def test_what_is_put_off_is_never_old_and_nor_is_its_thread(house: House) -> None:
+    thread_id = await house.thread()
+    house.clock.advance(OLD)
+
+    def put_off(connection: sa.Connection) -> None:
+        outbox.enqueue(
+            connection,
+            house.clock.now() - OLD,
+            key="repaint/late",
+            channel="slack",
+            address="C1",
+            kind="notice",
+            thread_id=thread_id,
+            put_off_until=house.clock.now() + DAY,
+        )
+
+    await house.write(put_off)
+    assert await house.work(Ages(outbox=DAY, messages=DAY)) == {}
+    assert await house.keys() == ["repaint/late"]
+
+
 async def test_the_copies_of_an_expired_action_stay_because_it_can_be_reopened(house: House) -> None:
     thread_id = await _asks(house)
     (action,) = await house.database.read(lambda c: actions.of_thread(c, thread_id))
@@ -289,6 +311,14 @@ async def test_the_copies_of_an_expired_action_stay_because_it_can_be_reopened(h
     assert await house.work(Ages(outbox=DAY)) == {}
 
 
+async def test_notes_that_were_given_long_ago_go(house: House) -> None:
+    await house.write(lambda c: raises.is_first_note(c, "old", house.clock.now()))
+    house.clock.advance(OLD)
+    await house.write(lambda c: raises.is_first_note(c, "new", house.clock.now()))
+    await house.work(Ages(activity=DAY))
+    assert await house.count(schema.budget_notes) == 1
+
+
 # -- firings ---------------------------------------------------------------------------------------------
 
 
@@ -300,7 +330,7 @@ async def test_a_firing_that_ended_goes_unless_its_key_must_count_once_for_ever(
 
     def fires(connection: sa.Connection) -> None:
         store.put(connection, trigger, new=True)
-        for key, state in {**kept, "cron/1": "succeeded", "cron/3": "skipped"}.items():
+        for key, state in {**kept, "cron/1": "succeeded", "cron/3": "skipped", "once/1": "dead"}.items():
             one = Occurrence(key, "t1", key, OccurrenceState(state), "cron", now, now, ended_at=now)
             store.add(connection, one if state != "pending" else replace(one, ended_at=None))
 
@@ -308,8 +338,8 @@ async def test_a_firing_that_ended_goes_unless_its_key_must_count_once_for_ever(
     assert await house.work(Ages(activity=DAY)) == {}
     house.clock.advance(OLD)
     amounts = await house.retention(Ages(activity=DAY)).amounts(house.clock.now())
-    assert amounts["activity"].count == 2
-    assert await house.work(Ages(activity=DAY)) == {"activity": 2}
+    assert amounts["activity"].count == 3
+    assert await house.work(Ages(activity=DAY)) == {"activity": 3}
     left = await house.database.read(lambda c: store.of_trigger(c, "t1", limit=9))
     assert {one.key for one in left} == kept.keys()
 

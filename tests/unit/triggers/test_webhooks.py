@@ -92,7 +92,7 @@ def test_a_secret_that_no_header_carries_or_that_is_soon_guessed_is_refused(secr
 
 def test_a_signature_over_time_and_body_is_proof_that_counts_once() -> None:
     right = signature(STAMP.encode() + b"." + BODY)
-    assert proof(X_Signature=right, X_Timestamp=STAMP) == Proof(right.removeprefix("sha256="))
+    assert proof(X_Signature=right, X_Timestamp=STAMP) == Proof(right.removeprefix("sha256="), is_timed=True)
 
 
 @pytest.mark.parametrize("seconds", [-300, -299, 0, 299, 300])
@@ -144,7 +144,9 @@ def test_what_was_tampered_with_is_no_proof(change: dict[str, Any]) -> None:
 
 def test_a_signature_in_capitals_is_the_same_one() -> None:
     right = signature(STAMP.encode() + b"." + BODY)
-    assert proof(X_Signature=right.upper(), X_Timestamp=STAMP) == Proof(right.removeprefix("sha256="))
+    assert proof(X_Signature=right.upper(), X_Timestamp=STAMP) == Proof(
+        right.removeprefix("sha256="), is_timed=True
+    )
 
 
 def test_a_signature_as_github_makes_it_counts_whenever_it_comes() -> None:
