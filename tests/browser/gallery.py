@@ -123,7 +123,7 @@ async def hang(web: Web) -> Made:
         trigger("a schedule", cron="30 7 29 2 *", fires=True),
         trigger("switched off", cron=f"{','.join(map(str, range(0, 60, 3)))} 3-5,9 * * *", enabled=False),
         trigger("a webhook", kind="webhook", signing="hmac", prompt=ALL.replace("{", "(")),
-        trigger("odd", name=f"{SCRIPT}{WORD}"[:100], cron="@yearly", skills=[WORD, SCRIPT], prompt=ALL),
+        trigger("odd", name=f"{SCRIPT}{WORD}"[:100], cron="@yearly", skills=["odd", "clerk"], prompt=ALL),
         held(),
         archived(),
         stopped(),

@@ -31,7 +31,17 @@ from pizzabot.database.migrate import migrate
 from pizzabot.errors import DeliveryUnknown, NotFound
 from pizzabot.events import Events
 from pizzabot.inbox import threads
-from pizzabot.messages import Action, ActionState, ChannelState, Event, OutboundItem, Receipt, Staged, Verdict
+from pizzabot.messages import (
+    Action,
+    ActionState,
+    Beginning,
+    ChannelState,
+    Event,
+    OutboundItem,
+    Receipt,
+    Staged,
+    Verdict,
+)
 from pizzabot.outbox import store
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People, Person
@@ -159,6 +169,9 @@ class MailDoors(FewDoors):
 
     async def thread(self, thread_id: str, person: Person) -> Any:
         return SimpleNamespace(owner="Ada")
+
+    async def began_with(self, action: Action, person: Person) -> Beginning:
+        return Beginning((("Cay", "Please pay."),))
 
     async def note(self, channel: str, key: str) -> str | None:
         return self.kept.get(key)
@@ -618,6 +631,7 @@ async def test_a_final_failure_is_shown_and_not_tried_again(
         summary = await database.read(store.summary)
     assert summary == {
         "pending": 0,
+        "put_off": 0,
         "unknown": 0,
         "failed": [{"channel": "push", "to": "here", "error": "push answered 403"}],
     }

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -296,11 +297,13 @@ def ledger_calls_at(home: Path) -> list[Json]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def run(home: Path, *, rounds: int, posts: int, seed: int) -> Outcome:
-    """The whole lab in a folder."""
+def run(
+    home: Path, *, rounds: int, posts: int, seed: int, process: Callable[[Path], Server] = Server
+) -> Outcome:
+    """The whole lab in a folder; `process` makes the server on it."""
     with ModelServer() as model:
         made = write_home(home, model.url, ledger_env={"LEDGER_DELAY": "0.1"})
-        server = Server(made.path)
+        server = process(made.path)
         try:
             return Lab(server, seed).run(rounds, posts)
         finally:

@@ -10,6 +10,7 @@ SIGKILL, in the thread that commits: nothing else of it can run between the comm
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -52,7 +54,7 @@ class Moment:
 
 
 class Nursery:
-    """The process that forks; `with Nursery() as nursery:`."""
+    """The process that forks; see `shared`."""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -81,12 +83,21 @@ class Nursery:
         return int(json.loads(self._process.stdout.readline())["pid"])
 
 
+@cache
+def shared() -> Nursery:
+    """The nursery of this process, which ends with it."""
+    nursery = Nursery()
+    nursery.__enter__()
+    atexit.register(nursery.__exit__)
+    return nursery
+
+
 class Doomed(Server):
     """A server on a home that lives and dies again and again."""
 
-    def __init__(self, home: Path, nursery: Nursery) -> None:
+    def __init__(self, home: Path) -> None:
         super().__init__(home)
-        self._nursery, self._pid = nursery, 0
+        self._nursery, self._pid = shared(), 0
 
     def start(self, moment: Moment | None = None) -> None:
         self._pid = self._nursery.bear(self.home, self.log, moment)

@@ -44,7 +44,7 @@ from tests.fakes.mail.taken import body
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_calls, write_home
 from tests.lab.kill import Lab
-from tests.lab.nursery import Doomed, Edge, Moment, Nursery
+from tests.lab.nursery import Doomed, Edge, Moment
 from tests.scenario.mailing import Office, answer, email_toml, free_port, listen_toml
 
 Json = dict[str, Any]
@@ -630,7 +630,7 @@ def _note(action: Json) -> str:
 
 def run(folder: Path, *, seed: int, deaths: Sequence[Moment | None], parks: bool = True) -> Found:
     """The whole lab in a folder, with all these deaths; a moment that does not come gets another course."""
-    with ModelServer(tokens=_TOKENS) as model, SmtpSink() as sink, Nursery() as nursery:
+    with ModelServer(tokens=_TOKENS) as model, SmtpSink() as sink:
         door = free_port()
         more = email_toml(sink.port, listen_toml(door)) + _MORE.format(
             on_expiry="park" if parks else "reject"
@@ -638,7 +638,7 @@ def run(folder: Path, *, seed: int, deaths: Sequence[Moment | None], parks: bool
         home = write_home(
             folder / "home", model.url, people=PEOPLE, more_toml=more, ledger_env={"LEDGER_DELAY": "0.1"}
         )
-        server = Doomed(home.path, nursery)
+        server = Doomed(home.path)
         lab = Ticks(Office(server, sink, door), server, model, seed, parks=parks)
         try:
             lab.prepare()

@@ -16,7 +16,7 @@ from tests.fakes.mail.dovecot import PASSWORD, USER, Dovecot, dovecot_server
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import write_home
-from tests.lab.kill import Server
+from tests.lab.nursery import Doomed
 from tests.scenario.mailing import PEOPLE, Office, email_toml, ids, mail, until
 
 _OLD = 2_000
@@ -48,7 +48,7 @@ def office(
             people=PEOPLE,
             more_toml=email_toml(sink.port, imap),
         )
-        office = Office(Server(home.path), sink)
+        office = Office(Doomed(home.path), sink)
         office.server.start()
         try:
             watches(office)

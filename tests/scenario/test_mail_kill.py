@@ -14,7 +14,7 @@ from pizzabot.home import Home
 from tests.fakes.mail.smtp_sink import Fault, SmtpSink
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_calls, write_home
-from tests.lab.kill import Server
+from tests.lab.nursery import Doomed
 from tests.scenario.mailing import (
     PEOPLE,
     Office,
@@ -41,7 +41,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Ite
             people=PEOPLE,
             more_toml=email_toml(sink.port, listen_toml(port)),
         )
-        office = Office(Server(home.path), sink, port)
+        office = Office(Doomed(home.path), sink, port)
         office.server.start()
         try:
             yield office

@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.mail.smtp_sink import Mail, SmtpSink
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import write_home
-from tests.lab.kill import Server
+from tests.lab.nursery import Doomed
 from tests.scenario.mailing import AUTHSERV, Office, email_toml, free_port, listen_toml, mail, until
 
 ALPHA, BETA = "pizza@alpha.example", "pizza@beta.example"
@@ -47,7 +47,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterat
             toml = email_toml(sink.port, listen_toml(port), own) + _CAPS
             folder = tmp_path_factory.mktemp("mail") / "home"
             home = write_home(folder, model.url, people=people, more_toml=toml)
-            offices.append(Office(Server(home.path), sink, port))
+            offices.append(Office(Doomed(home.path), sink, port))
         alpha, beta = offices
         from_alpha.deliver = Relay(beta.door, "alpha.example")
         from_beta.deliver = Relay(alpha.door, "beta.example")

@@ -13,6 +13,7 @@ from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import ledger_calls, write_home
 from tests.fakes.slack import Delivery, FakeSlack, Fault, Message
 from tests.lab.kill import Server
+from tests.lab.nursery import Doomed
 
 PEOPLE = """
 [[people]]
@@ -28,7 +29,7 @@ async def office(folder: Path, model: ModelServer) -> AsyncIterator[tuple[FakeSl
     async with FakeSlack({"U0ADA": "ada"}, ack_seconds=1.0) as slack:
         tokens = f'bot_token = "{slack.bot_token}"\napp_token = "{slack.app_token}"\n'
         table = f'\n[slack]\n{tokens}api_url = "{slack.url}"\n'
-        server = Server(write_home(folder / "home", model.url, people=PEOPLE, more_toml=table).path)
+        server = Doomed(write_home(folder / "home", model.url, people=PEOPLE, more_toml=table).path)
         server.start()
         try:
             await slack.connected(_PATIENCE_SECONDS)

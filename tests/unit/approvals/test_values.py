@@ -407,6 +407,6 @@ def test_nothing_raises(args: dict[str, Json], lines: str) -> None:
     ],
 )
 def test_no_lines_take_long(lines: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     read(lines, {}, INVOICE)
-    assert time.process_time() - began < 1  # second, of this process's own work
+    assert time.thread_time() - began < 1  # second, of this thread's own work

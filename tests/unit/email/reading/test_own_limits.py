@@ -55,23 +55,23 @@ _HOSTILE_HTML = {
 
 @pytest.mark.parametrize("name", _HOSTILE_TEXT)
 def test_no_text_takes_long(name: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     own_text([_HOSTILE_TEXT[name]], [], OURS)
-    assert time.process_time() - began < _SECONDS
+    assert time.thread_time() - began < _SECONDS
 
 
 @pytest.mark.parametrize("name", _HOSTILE_TEXT)
 def test_no_comparison_takes_long(name: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     own_text([_HOSTILE_TEXT[name]], ["<p>Approve</p>"], OURS)
-    assert time.process_time() - began < _SECONDS
+    assert time.thread_time() - began < _SECONDS
 
 
 @pytest.mark.parametrize("name", _HOSTILE_HTML)
 def test_no_html_takes_long(name: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     own_text([], [_HOSTILE_HTML[name]], OURS)
-    assert time.process_time() - began < _SECONDS
+    assert time.thread_time() - began < _SECONDS
 
 
 @pytest.mark.parametrize("html", ["<div>" * 3_000 + "but only if it is cheaper", "<p>x</p>" * 200_000])

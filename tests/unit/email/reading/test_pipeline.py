@@ -173,9 +173,9 @@ SLOW = {
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_header_made_to_be_slow_is_read_quickly(name: str) -> None:
-    before = time.process_time()
+    before = time.thread_time()
     letter(SLOW[name], PASS)
-    assert time.process_time() - before < 3
+    assert time.thread_time() - before < 3
 
 
 SLOW_BODIES: dict[str, tuple[str, str | bytes]] = {
@@ -197,9 +197,9 @@ SLOW_BODIES: dict[str, tuple[str, str | bytes]] = {
 @pytest.mark.parametrize("name", SLOW_BODIES)
 def test_a_body_made_to_be_slow_is_read_quickly(name: str) -> None:
     header, body = SLOW_BODIES[name]
-    before = time.process_time()
+    before = time.thread_time()
     letter(header, PASS, body=body)
-    assert time.process_time() - before < 3
+    assert time.thread_time() - before < 3
 
 
 RAWS = [load(case["file"]) for case in STORED]
@@ -225,9 +225,9 @@ SNIPPETS = st.sampled_from(
 
 
 def _reads(raw: bytes) -> None:
-    before = time.process_time()
+    before = time.thread_time()
     found = read(raw, TRUSTED, OURS)
-    assert time.process_time() - before < 3
+    assert time.thread_time() - before < 3
     texts = (found.subject, found.own.text, found.why, found.verification, found.message_id or "")
     assert all(map(is_storable, (*texts, *found.recipients, *(mailbox.name for mailbox in found.to))))
     assert not found.verified or found.author is not None
