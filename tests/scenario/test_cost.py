@@ -50,8 +50,8 @@ async def test_a_run_executes_only_statements_that_were_built_before(
 ) -> None:
     home = write_home(tmp_path / "home", model.url)
     async with serving(home) as served:
-        await answered(served, 1)
         with executed(home.app_database) as before:
+            await answered(served, 1)
             await answered(served, 2)
         with executed(home.app_database) as again:
             await answered(served, 3)
