@@ -277,7 +277,7 @@ async def open_runtime(
             data = {"action_id": action.id, "state": str(action.state)}
             events.publish(Event("action", action.thread_id, data))
 
-        every.append(Undecided(database, engine.endings, spending.budget.zone, undecided))
+        every.append(Undecided(database, engine.endings, spending, undecided))
         reports = Reports(
             database=database,
             clock=clock,

@@ -83,10 +83,10 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
     ]
 
 
-def of_days_past(connection: sa.Connection, today: str) -> list[Action]:
-    """Open actions that ask for more of a day that is over."""
+def asked(connection: sa.Connection) -> list[Action]:
+    """Open actions that ask for more of a day, oldest first."""
     found = store.open_of_tools(connection, *_DAY_QUESTIONS)
-    return [action for action in found if is_about_a_day(action) and action.args["day"] < today]
+    return [action for action in found if is_about_a_day(action)]
 
 
 # Built once per database: building a statement costs four times as much as running it. What comes back says

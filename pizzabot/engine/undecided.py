@@ -13,10 +13,10 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from pizzabot import audit
+from pizzabot.agent.spending import Spending
 from pizzabot.approvals import overdue, raises, reminders
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.reminders import Reminder
-from pizzabot.clock import day_of
 from pizzabot.database.connection import Database
 from pizzabot.database.schema import to_microseconds
 from pizzabot.engine.endings import Endings
@@ -29,25 +29,25 @@ from pizzabot.people import Person, quiet_until
 T = TypeVar("T")
 _AT_ONCE = 100
 NEW_DAY = "that day is over, and the work goes on with the budget of the next one"
+MORE_ROOM = "the budget has room again, and the work goes on"
 
 
 class Undecided:
     """A `clockwork.Tick`. `changed` is called with each action that something was done about, once stored;
-    `zone` says when the day of the budgets begins.
+    `spending` says what of a day's budget is left.
     """
 
     def __init__(
-        self, database: Database, endings: Endings, zone: str, changed: Callable[[Action], None]
+        self, database: Database, endings: Endings, spending: Spending, changed: Callable[[Action], None]
     ) -> None:
         self._database, self._endings, self._changed = database, endings, changed
-        self._zone = zone
+        self._spending = spending
 
     async def tick(self, now: datetime) -> datetime | None:
         """Do whatever is due at `now`; returns when something of it is next due."""
         await self._each(lambda c: actions.unwound(c, limit=_AT_ONCE), self._wind)
-        today = day_of(now, self._zone).name
-        for over in await self._database.read(lambda c: raises.of_days_past(c, today)):
-            gone = await self._database.write(lambda c, action=over: self._new_day(c, action, now))  # type: ignore[misc]
+        for waiting in await self._database.read(raises.asked):
+            gone = await self._database.write(lambda c, action=waiting: self._has_room(c, action, now))  # type: ignore[misc]
             if gone is not None:
                 self._changed(gone)
         await self._each(
@@ -82,17 +82,23 @@ class Undecided:
         if thread is not None:
             self._endings.wind(connection, action, thread)
 
-    def _new_day(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
-        """A run that waits for more of a day goes on with the budget of the next one."""
+    def _has_room(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
+        """A run that waits for more of a day goes on when there is room: with the next day's budget, or when
+        the settings give more than they did."""
+        person = action.args.get("person") or action.requested_by or ""
+        today = self._spending.today(connection, now, person)
+        if today.day == action.args["day"] and any(
+            bound.is_used_up for bound in today.bounds if bound.name == action.args["limit"]
+        ):
+            return None
+        why = NEW_DAY if today.day != action.args["day"] else MORE_ROOM
         still_open = [ActionState.PENDING, ActionState.EXPIRED]
-        withdrawn = actions.settle(
-            connection, action.id, still_open, state=ActionState.WITHDRAWN, reason=NEW_DAY
-        )
+        withdrawn = actions.settle(connection, action.id, still_open, state=ActionState.WITHDRAWN, reason=why)
         if withdrawn is None:
             return None
         runs.requeue(connection, action.run_id, now)
         outbox.repaint(connection, action.id, withdrawn.shown, now)
-        about = {"thread": action.thread_id, "reason": NEW_DAY}
+        about = {"thread": action.thread_id, "reason": why}
         audit.append(
             connection,
             now,

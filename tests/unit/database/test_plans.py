@@ -59,7 +59,7 @@ QUERIES: dict[str, Callable[[sa.Connection], Any]] = {
     "when an action is next due": actions.next_due,
     "reminders that are due": lambda c: reminders.due(c, NOW, limit=5),
     "when a reminder is next due": reminders.next_due,
-    "days that are over": lambda c: raises.of_days_past(c, "2026-03-02"),
+    "what asks for more of a day": raises.asked,
     "firings that stand otherwise than their runs": firings.behind,
     "firings that can start": firings.startable,
     "the first page": lambda c: pages.page(c, ADA, "all", limit=20, cursor=None, words=""),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy, Timing
 from pizzabot.database.connection import Database
@@ -208,7 +209,7 @@ async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_n
 
     await database.write(asks)
     clock.advance(timedelta(hours=1))
-    await Undecided(database, house, "UTC", lambda _: None).tick(clock.now())
+    await Undecided(database, house, Spending(DayBudget("UTC")), lambda _: None).tick(clock.now())
     assert await database.write(lambda c: told(c, clock)) == is_told
     clock.advance(MORNING - clock.now())
     late = await database.write(lambda c: told(c, clock))

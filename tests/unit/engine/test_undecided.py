@@ -12,13 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from pizzabot import audit
+from pizzabot.agent import activity
+from pizzabot.agent.activity import Tokens
 from pizzabot.agent.guard import still_counts
+from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals import decide, store
 from pizzabot.approvals.policy import Policy, Rule, Timing
 from pizzabot.database import schema
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
-from pizzabot.engine.undecided import NEW_DAY, Undecided
+from pizzabot.engine.undecided import MORE_ROOM, NEW_DAY, Undecided
 from pizzabot.errors import Conflict, Invalid, Refused
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
@@ -58,6 +61,7 @@ class Office:
     rules: tuple[Rule, ...] = ()
     people: tuple[Person, ...] = (ADA, BOB, EVE)
     changed: list[Action] = field(default_factory=list)
+    day_usd: float | None = 20.0
 
     @property
     def endings(self) -> Endings:
@@ -82,7 +86,8 @@ class Office:
         return await self.tick()
 
     async def tick(self) -> datetime | None:
-        return await Undecided(self.database, self.endings, "Europe/Amsterdam", self.changed.append).tick(
+        spending = Spending(DayBudget("Europe/Amsterdam", usd=self.day_usd))
+        return await Undecided(self.database, self.endings, spending, self.changed.append).tick(
             self.clock.now()
         )
 
@@ -122,6 +127,24 @@ def expiring(office: Office, after: timedelta = 24 * HOUR, *, then: Any = "park"
     return office
 
 
+async def _waits_for_the_day(office: Office) -> Action:
+    """A run that has used up the day's twenty dollars, and asks."""
+    action = await office.asks(
+        kind=ActionKind.LIMIT,
+        tool="limit:day_usd",
+        args={"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5},
+        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
+    )
+
+    def used(connection: sa.Connection) -> None:
+        connection.execute(sa.update(schema.runs).values(state="waiting"))
+        about = {"thread_id": action.thread_id, "run_id": action.run_id, "person": "Ada", "model": "demo:a"}
+        activity.spend(connection, Tokens(100, 7, 20.5), office.clock.now(), **about)
+
+    await office.database.write(used)
+    return action
+
+
 # -- a new day -------------------------------------------------------------------------------------------
 
 
@@ -131,15 +154,7 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
 ) -> None:
     """The day is that of the budget's zone: it ends at 23:00 UTC."""
     office.times = Timing(expire_after=HOUR if expired else None)
-    action = await office.asks(
-        kind=ActionKind.LIMIT,
-        tool="limit:day_usd",
-        args={"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5},
-        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
-    )
-    await office.database.write(
-        lambda c: c.execute(sa.update(schema.runs).values(state="waiting")).rowcount,
-    )
+    action = await _waits_for_the_day(office)
     midnight = datetime(2026, 3, 2, 23, tzinfo=UTC)
     await office.later(midnight - office.clock.now() - timedelta(seconds=1))
     still = ActionState.EXPIRED if expired else ActionState.PENDING
@@ -151,6 +166,20 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
     assert await office.run(action) is RunState.QUEUED
     assert [changed.id for changed in office.changed] == [action.id]
     assert (await office.events())[-1][0] == "action.withdrawn"
+
+
+@pytest.mark.parametrize("more", [30.0, None])
+async def test_a_run_that_waits_for_more_of_a_day_goes_on_when_the_settings_give_more(
+    office: Office, more: float | None
+) -> None:
+    action = await _waits_for_the_day(office)
+    await office.tick()
+    assert (await office.action(action)).state is ActionState.PENDING
+    office.day_usd = more
+    await office.tick()
+    over = await office.action(action)
+    assert (over.state, over.reason) == (ActionState.WITHDRAWN, MORE_ROOM)
+    assert await office.run(action) is RunState.QUEUED
 
 
 async def test_a_tool_that_is_named_like_a_days_budget_is_not_withdrawn_with_the_day(office: Office) -> None:
