@@ -21,7 +21,7 @@ from pizzabot.database.connection import Database
 from pizzabot.database.schema import to_microseconds
 from pizzabot.engine.endings import Endings
 from pizzabot.inbox import runs, threads
-from pizzabot.messages import FAILURES, Action, ActionState
+from pizzabot.messages import FAILURES, Action, ActionState, RunState
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, quiet_until
@@ -85,6 +85,9 @@ class Undecided:
     def _has_room(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
         """A run that waits for more of a day goes on when there is room: with the next day's budget, or when
         the settings give more than they did."""
+        run = runs.get(connection, action.run_id)
+        if run is None or run.state is not RunState.WAITING:
+            return None  # it has only just asked: it is looked at again once it waits
         person = action.args.get("person") or action.requested_by or ""
         today = self._spending.today(connection, now, person)
         if today.day == action.args["day"] and any(

@@ -182,6 +182,19 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_when_the_settings_give
     assert await office.run(action) is RunState.QUEUED
 
 
+async def test_a_run_that_has_only_just_asked_for_more_of_a_day_is_left_alone_until_it_waits(
+    office: Office,
+) -> None:
+    action = await _waits_for_the_day(office)
+    office.day_usd = None
+    await office.database.write(lambda c: c.execute(sa.update(schema.runs).values(state="running")).rowcount)
+    await office.tick()
+    assert (await office.action(action)).state is ActionState.PENDING
+    await office.database.write(lambda c: c.execute(sa.update(schema.runs).values(state="waiting")).rowcount)
+    await office.tick()
+    assert await office.run(action) is RunState.QUEUED
+
+
 async def test_a_tool_that_is_named_like_a_days_budget_is_not_withdrawn_with_the_day(office: Office) -> None:
     action = await office.asks(tool="limit:day_usd", args={"limit": "day_usd", "day": "2026-03-02"})
     await office.later(48 * HOUR)
