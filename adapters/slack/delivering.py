@@ -139,9 +139,12 @@ class Delivering:
         return Answer((*made.parts[:-1], Part(last.text, [*last.blocks, retry])), made.file)
 
     async def _place(self, item: OutboundItem) -> Place:
-        """Where it is said: in the thread in which somebody answered what was told there, once they did."""
+        """Where it is said: in the thread in which somebody answered what was told there, once they did.
+
+        A digest always begins a thread of its own: numbers that are written below it are those of its list.
+        """
         place = place_at(item.address)
-        if place.thread_ts is None:
+        if place.thread_ts is None and item.kind != "digest":
             answered = await self._workspace.doors.note(VIA, answered_key(item.thread_id, item.address))
             if answered is not None:
                 there = copy_named(answered)

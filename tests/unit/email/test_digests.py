@@ -243,6 +243,24 @@ async def test_anything_else_goes_to_the_agent_which_knows_the_digest(post: Post
     assert any(question in message["text"] for message in thread["messages"])
 
 
+async def test_a_number_is_one_of_the_list_it_answers_after_a_talk_about_an_older_list_too(
+    post: Post,
+) -> None:
+    await clear(post)
+    older = await digest(post, 2)
+    await post.answers(CAY, older.mail, "Why is it so dear? [[say because of the ink]]")
+    answer = await post.gets(CAY, "because of the ink")
+    await clear(post)
+    newer = await digest(post, 2)
+    await post.answers(CAY, answer, "reject 1: of no list [[say that is about no list]]")
+    await post.gets(CAY, "that is about no list")
+    assert await states(post, newer) == ["pending", "pending"]
+    await post.answers(CAY, newer.mail, "reject 2: not this one")
+    action = await post.decided(thread_at(newer, 2), "rejected")
+    assert action["reason"] == "not this one"
+    assert (await post.action(thread_at(newer, 1)))["state"] == "pending"
+
+
 async def test_snooze_puts_off_and_says_until_when(post: Post) -> None:
     await clear(post)
     found = await digest(post, 2)

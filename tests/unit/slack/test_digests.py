@@ -113,6 +113,20 @@ async def test_anything_else_below_it_goes_to_the_agent(office: Office) -> None:
     assert thread["title"] == "Digest"
 
 
+async def test_a_number_is_one_of_the_list_it_is_written_below_after_a_talk_below_an_older_list_too(
+    office: Office,
+) -> None:
+    older, _ = await digest(office, 2)
+    await office.asks(CAY, "Why is it so dear? [[say because of the ink]]", thread_ts=older.ts)
+    await office.hears(older.ts, "because of the ink", user=CAY)
+    newer, notes = await digest(office, 2)
+    assert newer.thread_ts is None
+    first, second = sorted(notes, key=office.slack.words(newer).index)
+    await office.asks(CAY, "reject 2: not this one", thread_ts=newer.root_ts)
+    await office.whispered(CAY, "Reason: not this one")
+    assert [(await state(office, note))["state"] for note in (first, second)] == ["pending", "rejected"]
+
+
 async def test_a_digest_of_somebody_else_decides_nothing(office: Office) -> None:
     listed, (note,) = await digest(office, 1)
     await office.slack.click(ADA, listed, "Reject")
