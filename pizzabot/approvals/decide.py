@@ -26,7 +26,7 @@ from pizzabot.inbox import runs, threads
 from pizzabot.inbox.intake import check_text
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, Verdict
 from pizzabot.outbox import store as outbox
-from pizzabot.people import People, Person, may_decide, may_see
+from pizzabot.people import People, Person, may_administer, may_decide, may_see
 from pizzabot.text import is_storable
 
 _STATE_AFTER = {
@@ -83,6 +83,8 @@ def decide(
         store.lock(connection, action.id)
         action, thread = seen_action(connection, decision.action_id, person)
     permitted = people.decides_action(person, action, thread.owner)
+    if raises.is_about_a_day(action):  # whoever is named on it, also by a version that let others step in
+        permitted = permitted and may_administer(person)
     check(decision, action, permitted=permitted)
     if action.quorum > 1 and _runs(decision.verdict):
         action = _vote(connection, decision, action, person, now)

@@ -8,7 +8,7 @@ failure   -> run failed, a notice in plain words, its outbox rows, and the next 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from pizzabot import audit
 from pizzabot.agent.context import Note
 from pizzabot.approvals import decide, overdue, raises
 from pizzabot.approvals import store as actions
-from pizzabot.approvals.policy import Policy
+from pizzabot.approvals.policy import Policy, Timing
 from pizzabot.clock import Clock
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
@@ -380,12 +380,22 @@ class Endings:
         """Everybody who may decide an action."""
         return [p for p in self.people if self.people.decides_action(p, action, thread.owner)]
 
-    def wind(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
-        """Start the clock of an action that waits; that of a question about a trigger stands still."""
+    def timing(self, action: Action) -> Timing:
+        """What becomes of an action that nobody decides: for a question about a trigger nothing ever does.
+
+        Nobody stands in for the owners whom the question about a day's budget asks.
+        """
         if action.tool == FAILURES:
-            return
-        timing, names = self.policy.timing(action.tool), [p.name for p in self.deciding(action, thread)]
-        overdue.wind(connection, action, timing, names, self.clock.now())
+            return Timing()
+        timing = self.policy.timing(action.tool)
+        if not raises.is_about_a_day(action):
+            return timing
+        return replace(timing, escalate_after=None, escalate_to=())
+
+    def wind(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
+        """Start the clock of an action that waits."""
+        names = [person.name for person in self.deciding(action, thread)]
+        overdue.wind(connection, action, self.timing(action), names, self.clock.now())
 
     def reopened(self, connection: sa.Connection, action_id: str, person: Person, via: str) -> Action:
         """Make an expired action pending again, and its clock start anew; see `decide.reopen`."""

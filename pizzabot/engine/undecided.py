@@ -21,7 +21,7 @@ from pizzabot.database.connection import Database
 from pizzabot.database.schema import to_microseconds
 from pizzabot.engine.endings import Endings
 from pizzabot.inbox import runs, threads
-from pizzabot.messages import FAILURES, Action, ActionState, RunState
+from pizzabot.messages import Action, ActionState, RunState
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Person, quiet_until
@@ -114,7 +114,7 @@ class Undecided:
         return withdrawn
 
     def _expire(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
-        expired = overdue.expire(connection, action, self._endings.policy.timing(action.tool), now)
+        expired = overdue.expire(connection, action, self._endings.timing(action), now)
         thread = threads.get(connection, action.thread_id)
         if expired is None or thread is None or expired.lapsed:
             return expired
@@ -140,7 +140,7 @@ class Undecided:
             return None
         endings = self._endings
         deciding = [person.name for person in endings.deciding(action, thread)]
-        timing = endings.policy.timing(action.tool)
+        timing = endings.timing(action)
         escalated = overdue.escalate(connection, action, timing, now, deciding)
         if escalated is not None:
             endings.show_cards(connection, escalated, thread)
@@ -154,10 +154,9 @@ class Undecided:
         if action is None or thread is None or person is None or not self._waits_for(person, action, thread):
             reminders.move(connection, due, None)
             return None
-        timing = self._endings.policy.timing(action.tool)
+        timing = self._endings.timing(action)
         # A question without a clock is in the rows only for who put it off, and told once then.
-        has_clock = timing.reminder_after is not None and action.tool != FAILURES
-        again = now + timing.reminder_after if timing.reminder_after is not None and has_clock else None
+        again = now + timing.reminder_after if timing.reminder_after is not None else None
         if any(vote.person == person.name for vote in action.votes):
             reminders.move(connection, due, again)  # an edit can void that vote
             return None

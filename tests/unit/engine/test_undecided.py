@@ -18,11 +18,12 @@ from pizzabot.agent.guard import still_counts
 from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals import decide, store
 from pizzabot.approvals.policy import Policy, Rule, Timing
+from pizzabot.approvals.raises import DAY_BUDGETS
 from pizzabot.database import schema
 from pizzabot.database.connection import Database
 from pizzabot.engine.endings import Endings
 from pizzabot.engine.undecided import MORE_ROOM, NEW_DAY, Undecided
-from pizzabot.errors import Conflict, Invalid, Refused
+from pizzabot.errors import Conflict, Forbidden, Invalid, Refused
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
 from pizzabot.people import Notify, People, Person
@@ -146,6 +147,18 @@ async def _waits_for_the_day(office: Office) -> Action:
 
 
 # -- a new day -------------------------------------------------------------------------------------------
+
+
+async def asks_for_the_day(office: Office, **changes: Any) -> Action:
+    """May the runs of the day go on beyond its budget?"""
+    asked: dict[str, Any] = {
+        "kind": ActionKind.LIMIT,
+        "tool": "limit:day_usd",
+        "args": {"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5},
+        "allowed_decisions": (Verdict.APPROVE, Verdict.REJECT),
+        "approvers": ("Ada",),
+    }
+    return await office.asks(**(asked | changes))
 
 
 @pytest.mark.parametrize("expired", [False, True])
@@ -543,6 +556,36 @@ async def test_the_word_of_a_substitute_counts_when_the_call_is_made(
     assert gate is not None
     approved = replace(action, decision=Verdict.APPROVE, decided_by="Eve", escalated_to=escalated)
     assert still_counts(gate, approved) is counts
+
+
+@pytest.mark.parametrize("limit", DAY_BUDGETS)
+async def test_more_of_a_day_is_passed_to_nobody_who_is_no_owner(office: Office, limit: str) -> None:
+    args = {"limit": limit, "day": "2026-03-02", "used": 20.5, "allowance": 2.5}
+    action = await asks_for_the_day(escalating(office), tool=f"limit:{limit}", args=args)
+    assert await office.later(8 * HOUR) is None
+    found = await office.action(action)
+    assert (found.approvers, found.escalated_to) == (("Ada",), ())
+    assert "slack of Eve" not in await office.said("action")
+
+
+async def test_what_an_earlier_version_was_about_to_pass_on_stays_with_the_owners(office: Office) -> None:
+    action = await asks_for_the_day(escalating(office))
+    due = sa.update(schema.actions).values(escalates_at=office.clock.now() + HOUR)
+    await office.database.write(lambda c: c.execute(due).rowcount)
+    assert await office.later(HOUR) is None
+    assert (await office.action(action)).approvers == ("Ada",)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT])
+async def test_of_more_of_a_day_only_the_word_of_an_owner_counts_whoever_is_named(
+    office: Office, verdict: Verdict
+) -> None:
+    action = await asks_for_the_day(office, approvers=("Ada", "Eve"))
+    with pytest.raises(Forbidden, match="not yours to decide"):
+        await office.decides(action, verdict, EVE)
+    raised = sa.select(sa.func.count()).select_from(schema.day_raises)
+    assert await office.database.read(lambda c: c.execute(raised).scalar()) == 0
+    assert (await office.decides(action, verdict, ADA)).decided_by == "Ada"
 
 
 # -- snooze ----------------------------------------------------------------------------------------------
