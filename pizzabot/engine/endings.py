@@ -8,7 +8,7 @@ failure   -> run failed, a notice in plain words, its outbox rows, and the next 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -383,14 +383,14 @@ class Endings:
     def timing(self, action: Action) -> Timing:
         """What becomes of an action that nobody decides: for a question about a trigger nothing ever does.
 
-        Nobody stands in for the owners whom the question about a day's budget asks.
+        That about a day's budget ends with the day, and nobody stands in for the owners whom it asks.
         """
         if action.tool == FAILURES:
             return Timing()
         timing = self.policy.timing(action.tool)
         if not raises.is_about_a_day(action):
             return timing
-        return replace(timing, escalate_after=None, escalate_to=())
+        return Timing(reminder_after=timing.reminder_after, urgent=timing.urgent)
 
     def wind(self, connection: sa.Connection, action: Action, thread: threads.Thread) -> None:
         """Start the clock of an action that waits."""

@@ -87,7 +87,9 @@ class Office:
         return await self.tick()
 
     async def tick(self) -> datetime | None:
-        spending = Spending(DayBudget("Europe/Amsterdam", usd=self.day_usd))
+        spending = Spending(
+            DayBudget("Europe/Amsterdam", self.day_usd, tokens=100, of_person={"Ada": 20.0, "Cay": 20.0})
+        )
         return await Undecided(self.database, self.endings, spending, self.changed.append).tick(
             self.clock.now()
         )
@@ -128,29 +130,11 @@ def expiring(office: Office, after: timedelta = 24 * HOUR, *, then: Any = "park"
     return office
 
 
-async def _waits_for_the_day(office: Office) -> Action:
-    """A run that has used up the day's twenty dollars, and asks."""
-    action = await office.asks(
-        kind=ActionKind.LIMIT,
-        tool="limit:day_usd",
-        args={"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5},
-        allowed_decisions=(Verdict.APPROVE, Verdict.REJECT),
-    )
-
-    def used(connection: sa.Connection) -> None:
-        connection.execute(sa.update(schema.runs).values(state="waiting"))
-        about = {"thread_id": action.thread_id, "run_id": action.run_id, "person": "Ada", "model": "demo:a"}
-        activity.spend(connection, Tokens(100, 7, 20.5), office.clock.now(), **about)
-
-    await office.database.write(used)
-    return action
-
-
 # -- a new day -------------------------------------------------------------------------------------------
 
 
 async def asks_for_the_day(office: Office, **changes: Any) -> Action:
-    """May the runs of the day go on beyond its budget?"""
+    """A run that waits: may it go on though all of the day's budgets are used up?"""
     asked: dict[str, Any] = {
         "kind": ActionKind.LIMIT,
         "tool": "limit:day_usd",
@@ -158,16 +142,29 @@ async def asks_for_the_day(office: Office, **changes: Any) -> Action:
         "allowed_decisions": (Verdict.APPROVE, Verdict.REJECT),
         "approvers": ("Ada",),
     }
-    return await office.asks(**(asked | changes))
+    action = await office.asks(**(asked | changes))
+
+    def used(connection: sa.Connection) -> None:
+        connection.execute(sa.update(schema.runs).values(state="waiting"))
+        for person in ("Ada", "Cay"):
+            about = {"thread_id": action.thread_id, "run_id": action.run_id, "person": person}
+            activity.spend(connection, Tokens(100, 7, 20.5), office.clock.now(), model="demo:a", **about)
+
+    await office.database.write(used)
+    return action
 
 
 @pytest.mark.parametrize("expired", [False, True])
 async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
     office: Office, expired: bool
 ) -> None:
-    """The day is that of the budget's zone: it ends at 23:00 UTC."""
-    office.times = Timing(expire_after=HOUR if expired else None)
-    action = await _waits_for_the_day(office)
+    """The day is that of the budget's zone: it ends at 23:00 UTC. It expired in earlier versions only."""
+    action = await asks_for_the_day(office)
+    if expired:
+        states = [ActionState.PENDING]
+        await office.database.write(
+            lambda c: store.settle(c, action.id, states, state=ActionState.EXPIRED),
+        )
     midnight = datetime(2026, 3, 2, 23, tzinfo=UTC)
     await office.later(midnight - office.clock.now() - timedelta(seconds=1))
     still = ActionState.EXPIRED if expired else ActionState.PENDING
@@ -185,7 +182,7 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
 async def test_a_run_that_waits_for_more_of_a_day_goes_on_when_the_settings_give_more(
     office: Office, more: float | None
 ) -> None:
-    action = await _waits_for_the_day(office)
+    action = await asks_for_the_day(office)
     await office.tick()
     assert (await office.action(action)).state is ActionState.PENDING
     office.day_usd = more
@@ -198,13 +195,39 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_when_the_settings_give
 async def test_a_run_that_has_only_just_asked_for_more_of_a_day_is_left_alone_until_it_waits(
     office: Office,
 ) -> None:
-    action = await _waits_for_the_day(office)
+    action = await asks_for_the_day(office)
     office.day_usd = None
     await office.database.write(lambda c: c.execute(sa.update(schema.runs).values(state="running")).rowcount)
     await office.tick()
     assert (await office.action(action)).state is ActionState.PENDING
     await office.database.write(lambda c: c.execute(sa.update(schema.runs).values(state="waiting")).rowcount)
     await office.tick()
+    assert await office.run(action) is RunState.QUEUED
+
+
+@pytest.mark.parametrize("then", ["park", "reject"])
+async def test_the_question_about_a_day_has_no_expiry_but_the_end_of_the_day(
+    office: Office, then: str
+) -> None:
+    office.times = Timing(reminder_after=4 * HOUR, expire_after=HOUR, on_expiry=then)  # type: ignore[arg-type]
+    action = await asks_for_the_day(office)
+    assert action.expires_at is None
+    await office.later(4 * HOUR)
+    assert (await office.action(action)).state is ActionState.PENDING
+    assert await office.run(action) is RunState.WAITING
+    assert await office.said() == ["slack of Ada"]
+
+
+async def test_what_an_earlier_version_gave_an_expiry_is_parked_and_goes_on_with_the_next_day(
+    office: Office,
+) -> None:
+    action = await asks_for_the_day(expiring(office, then="reject"))
+    due = sa.update(schema.actions).values(expires_at=office.clock.now() + HOUR)
+    await office.database.write(lambda c: c.execute(due).rowcount)
+    await office.later(HOUR)
+    assert await office.run(action) is RunState.WAITING
+    await office.later(24 * HOUR)
+    assert (await office.action(action)).state is ActionState.WITHDRAWN
     assert await office.run(action) is RunState.QUEUED
 
 
