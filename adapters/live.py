@@ -21,6 +21,7 @@ class LiveChannel:
     """A channel whose copies are the inbox's own pages."""
 
     name = "live"
+    repaints_silently = True
 
     def __init__(self, doors: Doors) -> None:
         self._doors = doors

@@ -20,6 +20,11 @@ class Channel(Protocol):
 
     name: str
 
+    @property
+    def repaints_silently(self) -> bool:
+        """Whether a repaint changes a copy without a word; otherwise it is another message to the person."""
+        ...
+
     def routes(self) -> Sequence[BaseRoute]:
         """HTTP doors that the web server mounts for this channel; empty when it needs none."""
         ...

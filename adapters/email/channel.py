@@ -49,6 +49,7 @@ class EmailChannel:
     """A `pizzabot.channel.Channel` over one mail address."""
 
     name = VIA
+    repaints_silently = False  # a mail stays as it was sent: how a question ended is another one
 
     def __init__(self, doors: Doors) -> None:
         self._doors, self._settings = doors, doors.settings.email

@@ -51,6 +51,7 @@ class SlackChannel:
     """A `pizzabot.channel.Channel` over one Slack workspace."""
 
     name = "slack"
+    repaints_silently = True
 
     def __init__(self, doors: Doors) -> None:
         self._doors, self._settings = doors, doors.settings.slack

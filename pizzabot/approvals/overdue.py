@@ -9,7 +9,7 @@ compare-and-set: whichever comes second finds the other, and nothing expires bet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from pizzabot.approvals.policy import Timing
 from pizzabot.inbox import runs
 from pizzabot.messages import Action, ActionKind
 from pizzabot.outbox import store as outbox
+from pizzabot.outbox.store import Delivery
 
 ACTOR, VIA = "Pizza Bot", "clock"
 
@@ -41,10 +42,17 @@ def wind(
         reminders.start(connection, action.id, people, now + timing.reminder_after)
 
 
-def expire(connection: sa.Connection, action: Action, timing: Timing, now: datetime) -> Action | None:
+def expire(
+    connection: sa.Connection,
+    action: Action,
+    timing: Timing,
+    now: datetime,
+    put_off: Callable[[Delivery], datetime | None],
+) -> Action | None:
     """Nobody decided in time: park the action, or close it and queue its run, as was configured.
 
-    What became of a call cannot be guessed, so that question is only ever parked. None: not due any more.
+    What became of a call cannot be guessed, so that question is only ever parked. `put_off`: see
+    `outbox.repaint`. None: not due any more.
     """
     for_good = timing.on_expiry == "reject" and action.kind is not ActionKind.UNCERTAIN
     expired = store.expire(connection, action.id, now, for_good=for_good)
@@ -65,7 +73,7 @@ def expire(connection: sa.Connection, action: Action, timing: Timing, now: datet
             "then": "reject" if for_good else "park",
         },
     )
-    outbox.repaint(connection, action.id, expired.shown, now)
+    outbox.repaint(connection, action.id, expired.shown, now, put_off=put_off)
     return expired
 
 

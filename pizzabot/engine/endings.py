@@ -25,6 +25,7 @@ from pizzabot.inbox.runs import Run
 from pizzabot.messages import FAILURES, Action, ActionState, OutboundKind, RunState, Told, Working
 from pizzabot.outbox import recipients
 from pizzabot.outbox import store as outbox
+from pizzabot.outbox.store import Delivery
 from pizzabot.people import People, Person, quiet_until
 
 
@@ -196,12 +197,26 @@ class Endings:
         self, places: Sequence[recipients.Place], authors: Sequence[tuple[Person, str]], now: datetime
     ) -> list[tuple[recipients.Place, datetime | None]]:
         """Where that is told which would go to `places`, each with when, if that is not now."""
-        found = []
-        for place in recipients.where_written(places, authors, self.channels):
-            person = self.people.by_name(place.person) if place.person is not None else None
-            waits = person is not None and all(person != author for author, _ in authors)
-            found.append((place, quiet_until(person, now) if person is not None and waits else None))
-        return found
+        there = recipients.where_written(places, authors, self.channels)
+        return [(place, self._quiet(place.person, authors, now)) for place in there]
+
+    def repainted_when(
+        self, copy: Delivery, authors: Sequence[tuple[Person, str]], now: datetime
+    ) -> datetime | None:
+        """When a copy is repainted that the clock made stale, if not now: a repaint can be a message."""
+        channel = self.channels.get(copy.channel)
+        if channel is None or channel.repaints_silently:
+            return None
+        return self._quiet(copy.person, authors, now)
+
+    def _quiet(
+        self, name: str | None, authors: Sequence[tuple[Person, str]], now: datetime
+    ) -> datetime | None:
+        """When a person's quiet hours end; None when it is none of them now, or the person is there."""
+        person = self.people.by_name(name) if name is not None else None
+        if person is None or any(person == author for author, _ in authors):
+            return None
+        return quiet_until(person, now)
 
     def authors(
         self, connection: sa.Connection, thread: threads.Thread, run: Run

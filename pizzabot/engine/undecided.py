@@ -6,7 +6,7 @@ and what became due while nothing ran is done once, late: the rows do not know h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -100,7 +100,14 @@ class Undecided:
         if withdrawn is None:
             return None
         runs.requeue(connection, action.run_id, now)
-        outbox.repaint(connection, action.id, withdrawn.shown, now)
+        authors = self._authors(connection, action)
+        outbox.repaint(
+            connection,
+            action.id,
+            withdrawn.shown,
+            now,
+            put_off=lambda copy: self._endings.repainted_when(copy, authors, now),
+        )
         about = {"thread": action.thread_id, "reason": why}
         audit.append(
             connection,
@@ -114,7 +121,14 @@ class Undecided:
         return withdrawn
 
     def _expire(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
-        expired = overdue.expire(connection, action, self._endings.timing(action), now)
+        endings, authors = self._endings, self._authors(connection, action)
+        expired = overdue.expire(
+            connection,
+            action,
+            endings.timing(action),
+            now,
+            lambda copy: endings.repainted_when(copy, authors, now),
+        )
         thread = threads.get(connection, action.thread_id)
         if expired is None or thread is None or expired.lapsed:
             return expired
@@ -128,11 +142,16 @@ class Undecided:
             text=f"Nobody decided in time: {action.title} The work waits. Reopen it to decide after all.",
             run_id=action.run_id,
         )
-        endings, run = self._endings, runs.get(connection, action.run_id)
-        authors = endings.authors(connection, thread, run) if run is not None else ()
         for place, quiet in endings.told_when(endings.places_of_news(thread), authors, now):
             self._say(connection, expired, place, now, put_off_until=quiet)
         return expired
+
+    def _authors(self, connection: sa.Connection, action: Action) -> Sequence[tuple[Person, str]]:
+        """Who is there, when nobody decides: whoever wrote what the run of the action answers."""
+        thread, run = threads.get(connection, action.thread_id), runs.get(connection, action.run_id)
+        return (
+            self._endings.authors(connection, thread, run) if thread is not None and run is not None else ()
+        )
 
     def _escalate(self, connection: sa.Connection, action: Action, now: datetime) -> Action | None:
         thread = threads.get(connection, action.thread_id)

@@ -28,6 +28,11 @@ class Place:
 class Reaches(Protocol):
     """What a channel knows about people."""
 
+    @property
+    def repaints_silently(self) -> bool:
+        """Whether a repaint changes a copy without a word; otherwise it is another message to the person."""
+        ...
+
     def address_of(self, person: Person) -> str | None:
         """The private place where this channel reaches the person; None when it cannot."""
         ...

@@ -11,6 +11,7 @@ until somebody's quiet hours end, holds up nothing else for them; it counts as q
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -348,10 +349,22 @@ def card_at(connection: sa.Connection, action_id: str, channel: str, address: st
     return connection.execute(query).scalar()
 
 
-def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime) -> int:
+def _at_once(_copy: Delivery) -> None:
+    """No repaint is put off."""
+
+
+def repaint(
+    connection: sa.Connection,
+    action_id: str,
+    state: str,
+    now: datetime,
+    *,
+    put_off: Callable[[Delivery], datetime | None] = _at_once,
+) -> int:
     """Queue a repaint of every copy that shows another state than `state`, which is `Action.shown`; how many.
 
-    A card still on its way needs none: it is rendered from the action's state at delivery.
+    A card still on its way needs none: it is rendered from the action's state at delivery. `put_off` says
+    until when the repaint of a copy waits; None: it does not.
     """
     queued = 0
     for copy in copies(connection, action_id):
@@ -368,6 +381,7 @@ def repaint(connection: sa.Connection, action_id: str, state: str, now: datetime
             person=copy.person,
             action_id=action_id,
             external_id=copy.external_id,
+            put_off_until=put_off(copy),
         )
     return queued + _repaint_digests(connection, action_id, now)
 

@@ -406,6 +406,7 @@ class Between:
 
     def __init__(self, inner: Channel) -> None:
         self.inner, self.name = inner, inner.name
+        self.repaints_silently = inner.repaints_silently
         self.arrived, self.go_on = asyncio.Event(), asyncio.Event()
         self.go_on.set()
         self.lose_answers = 0

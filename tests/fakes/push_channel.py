@@ -119,6 +119,7 @@ class PushChannel:
     """A `pizzabot.channel.Channel` over a `PushService`."""
 
     name = "push"
+    repaints_silently = True
 
     def __init__(self, service: PushService) -> None:
         self._service = service

@@ -32,6 +32,8 @@ URL = "http://pizza.example"
 class Reaching:
     """A channel that reaches everybody who has a place in it."""
 
+    repaints_silently = True
+
     def __init__(self, name: str) -> None:
         self._name = name
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from pizzabot.engine.undecided import Undecided
 from pizzabot.inbox import intake, runs
 from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import UNATTENDED
-from pizzabot.messages import InboundMessage
+from pizzabot.messages import Action, ActionKind, InboundMessage
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Notify, People, Person
 from tests.fakes.clock import FakeClock
@@ -35,7 +36,12 @@ ADA = Person(
 PEOPLE = People([ADA])
 
 
+@dataclass(frozen=True)
 class Email:
+    """A channel in which what changes is told by another mail; or, for contrast, one like Slack."""
+
+    repaints_silently: bool = False
+
     def address_of(self, person: Person) -> str | None:
         return next(iter(person.emails), None)
 
@@ -43,11 +49,11 @@ class Email:
         return address in person.emails
 
 
-def endings(clock: FakeClock, times: Timing | None = None) -> Endings:
+def endings(clock: FakeClock, times: Timing | None = None, *, silently: bool = False) -> Endings:
     return Endings(
         clock,
         PEOPLE,
-        {"email": Email()},
+        {"email": Email(silently)},
         "demo:demo",
         ALLOWANCE,
         Policy("annotations", (), False, times or Timing()),
@@ -181,14 +187,24 @@ async def test_what_somebody_else_had_tried_again_wakes_nobody(database: Databas
     await database.write(work)
 
 
-@pytest.mark.parametrize(("went_on", "is_told"), [(False, []), (True, [("reminder", "ada@example.com")])])
-async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_not_there(
-    database: Database, went_on: bool, is_told: list[tuple[str, str]]
-) -> None:
-    clock = FakeClock(NIGHT)
-    house = endings(clock, Timing(expire_after=timedelta(hours=1)))
+def all_told(connection: sa.Connection, clock: FakeClock) -> list[str]:
+    """What is told now, all of it, repaints as such."""
+    found = []
+    while rows := outbox.take(connection, clock.now(), limit=9):
+        for row in rows:
+            action = actions.get(connection, row.action_id) if row.action_id is not None else None
+            shown = action.shown if action is not None else None
+            outbox.sent(connection, row, row.external_id or f"<{row.id}@example.com>", shown, clock.now())
+            found.append(row.kind if row.external_id is None else f"repaint of {row.kind}")
+    return found
 
-    def asks(connection: sa.Connection) -> None:
+
+async def asked(
+    database: Database, clock: FakeClock, house: Endings, *, went_on: bool = False, **changes: Any
+) -> Action:
+    """Work that nobody wrote, or that Ada went on with, waits for a decision that she was asked for."""
+
+    def asks(connection: sa.Connection) -> Action:
         run = fires(connection, clock)
         if went_on:
             house.done(connection, run, {}, "Pizza Bot", "All is well.")
@@ -196,7 +212,7 @@ async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_n
             run = starts(connection, clock)
         action, _ = actions.ask(
             connection,
-            question(),
+            question(**changes),
             clock.now(),
             thread_id=run.thread_id,
             run_id=run.id,
@@ -204,16 +220,49 @@ async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_n
         )
         house.announce(connection, action)
         assert runs.pause(connection, run, clock.now(), used={}, decided=False)
-        for row in outbox.take(connection, clock.now(), limit=9):
-            outbox.drop(connection, row)
+        assert all_told(connection, clock) == ["action"]
+        return action
 
-    await database.write(asks)
+    return await database.write(asks)
+
+
+REPAINT, NOTICE = "repaint of action", "reminder"
+
+
+@pytest.mark.parametrize(
+    ("went_on", "silently", "at_night"),
+    [(False, False, []), (False, True, [REPAINT]), (True, False, [REPAINT, NOTICE])],
+)
+@pytest.mark.parametrize("then", ["park", "reject"])
+async def test_that_an_action_expired_waits_for_the_end_of_the_night_of_who_is_not_there(
+    database: Database, went_on: bool, silently: bool, at_night: list[str], then: Literal["park", "reject"]
+) -> None:
+    """Where its card changes without a word, it does so at once."""
+    clock = FakeClock(NIGHT)
+    house = endings(clock, Timing(expire_after=timedelta(hours=1), on_expiry=then), silently=silently)
+    await asked(database, clock, house, went_on=went_on)
     clock.advance(timedelta(hours=1))
     await Undecided(database, house, Spending(DayBudget("UTC")), lambda _: None).tick(clock.now())
-    assert await database.write(lambda c: told(c, clock)) == is_told
+    news = [REPAINT, NOTICE] if then == "park" else [REPAINT]
+    at_night = [told for told in at_night if told in news]
+    assert await database.write(lambda c: all_told(c, clock)) == at_night
     clock.advance(MORNING - clock.now())
-    late = await database.write(lambda c: told(c, clock))
-    assert (("reminder", "ada@example.com") in late) is not bool(is_told)
+    late = await database.write(lambda c: all_told(c, clock))
+    expected = [told for told in news if told not in at_night] + (["answer"] if went_on else [])
+    assert sorted(late) == sorted(expected)
+
+
+async def test_what_the_end_of_a_day_withdraws_at_midnight_is_told_in_the_morning(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+    house = endings(clock)
+    args = {"limit": "day_usd", "day": "2026-03-02", "used": 20.5, "allowance": 2.5}
+    kind, tool = ActionKind.LIMIT, "limit:day_usd"
+    await asked(database, clock, house, kind=kind, tool=tool, args=args, approvers=("Ada",))
+    clock.advance(timedelta(hours=1))
+    await Undecided(database, house, Spending(DayBudget("UTC")), lambda _: None).tick(clock.now())
+    assert await database.write(lambda c: all_told(c, clock)) == []
+    clock.advance(MORNING - clock.now())
+    assert await database.write(lambda c: all_told(c, clock)) == [REPAINT]
 
 
 async def test_a_conversation_goes_on_in_its_place_and_only_the_note_besides_waits(

@@ -41,6 +41,7 @@ class _Private:
     """A channel that reaches everybody at their own address."""
 
     name: str
+    repaints_silently = True
 
     def address_of(self, person: Person) -> str | None:
         return f"{self.name} of {person.name}"

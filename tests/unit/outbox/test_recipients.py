@@ -15,6 +15,7 @@ class Reaches:
     """A channel that reaches the named people."""
 
     people: tuple[str, ...]
+    repaints_silently = True
 
     def address_of(self, person: Person) -> str | None:
         return f"@{person.name}" if person.name in self.people else None

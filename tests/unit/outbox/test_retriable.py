@@ -32,6 +32,7 @@ class Ear:
     """A channel that keeps what it was handed."""
 
     name: str = "web"
+    repaints_silently: bool = True
     heard: asyncio.Queue[OutboundItem] = field(default_factory=asyncio.Queue)
 
     def routes(self) -> Sequence[BaseRoute]:

@@ -27,6 +27,8 @@ ADA = Person("Ada", "owner", ("ada@example.com",), timezone="Europe/Amsterdam", 
 
 
 class Email:
+    repaints_silently = False
+
     def address_of(self, person: Person) -> str | None:
         return next(iter(person.emails), None)
 

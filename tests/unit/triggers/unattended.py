@@ -35,6 +35,8 @@ PEOPLE = People([ADA, BOB, CAY])
 class Reaches:
     """A channel that reaches everybody."""
 
+    repaints_silently = True
+
     def address_of(self, person: Person) -> str | None:
         return f"@{person.name}"
 
