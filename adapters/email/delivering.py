@@ -303,8 +303,13 @@ def _card_of(item: OutboundItem) -> Action | None:
 
 
 def _is_said_otherwise(item: OutboundItem) -> bool:
-    """Whether a mail about the end of a wait is sent anyway: by the repaint of the question's own mail."""
-    return item.external_id is not None or item.action is None or item.action.state is not ActionState.PENDING
+    """Whether a mail about the end of a wait is sent anyway: by the repaint of the question's own mail.
+
+    Whoever was not asked has no such mail, and yet their work may stand still.
+    """
+    if item.external_id is not None or item.action is None:
+        return True
+    return item.action.state is not ActionState.PENDING and item.card is not None
 
 
 def _left_out(talk: Talk) -> str:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.fakes.mail.taken import body
-from tests.unit.email.conftest import ADA, BOB, CAY, Post
+from tests.unit.email.conftest import ADA, BOB, CAY, Post, invoice
 from tests.unit.email.test_decisions import asks
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -49,6 +49,25 @@ async def test_an_expiry_is_told_once_and_a_late_answer_is_told_so(post: Post) -
     assert "Reopen it" in body(late)
     expired = [m for m in post.mails(CAY) if body(m).startswith("Expired") and "expired by mail" in body(m)]
     assert len(expired) == 1
+
+
+async def test_whoever_owns_work_that_nobody_began_learns_that_it_stands_still_without_having_been_asked(
+    post: Post,
+) -> None:
+    """Bob was asked, and is told by the mail that says how his question ended; Cay gets one of her own."""
+    cay = await post.served.as_person("Cay")
+    trigger = {"name": "Pays by night", "prompt": invoice("stands still"), "cron": "0 0 1 1 *"}
+    made = (await cay.post("/api/triggers", json=trigger)).json()
+    await cay.post(f"/api/triggers/{made['id']}/run")
+    await post.asked(BOB, "stands still")
+    thread = (await post.thread("Pays by night"))["id"]
+    await post.served.is_late((await post.action(thread))["id"], "expires_at")
+    told = await post.gets(CAY, "stands still")
+    assert body(told).startswith("Expired: nobody decided in time")
+    assert "Pays by night" in str(told["Subject"])
+    await post.gets(BOB, "Expired: nobody decided in time")
+    about = [m for m in post.mails(BOB) if body(m).startswith("Expired") and "stands still" in body(m)]
+    assert len(about) == 1
 
 
 # -- several approvals -----------------------------------------------------------------------------------
