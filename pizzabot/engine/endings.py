@@ -357,12 +357,15 @@ class Endings:
         )
         owner = self.people.by_name(thread.owner)
         is_owners = owner is not None and owner.role == "owner"
-        places = self.places_of_news(thread) if is_owners or not note.to_owners else []
+        authors, told = self.authors(connection, thread, run), []
+        if is_owners or not note.to_owners:
+            told = self.told_when(self.places_of_news(thread), authors, now)
         if note.to_owners:
             others = [person for person in self.people.owners if person != owner]
-            places += recipients.for_people(self.own_places(thread), others, self.channels)
-        for place in places:
-            _queue(connection, thread, seq, "notice", place, now)
+            besides = recipients.for_people(self.own_places(thread), others, self.channels)
+            told += [(place, self._quiet(place.person, authors, now)) for place in besides]
+        for place, until in told:
+            _queue(connection, thread, seq, "notice", place, now, put_off_until=until)
         return True
 
     def announce(self, connection: sa.Connection, action: Action) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 import sqlalchemy as sa
 
+from pizzabot.agent.context import Note
 from pizzabot.agent.spending import DayBudget, Spending
 from pizzabot.approvals import store as actions
 from pizzabot.approvals.policy import Policy, Timing
@@ -19,7 +20,7 @@ from pizzabot.engine.undecided import Undecided
 from pizzabot.inbox import intake, runs
 from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import UNATTENDED
-from pizzabot.messages import Action, ActionKind, InboundMessage
+from pizzabot.messages import Action, ActionKind, InboundMessage, RunState
 from pizzabot.outbox import store as outbox
 from pizzabot.people import Notify, People, Person
 from tests.fakes.clock import FakeClock
@@ -61,10 +62,14 @@ def endings(clock: FakeClock, times: Timing | None = None, *, silently: bool = F
 
 
 def fires(
-    connection: sa.Connection, clock: FakeClock, key: str = "one", tells: tuple[str, ...] | None = None
+    connection: sa.Connection,
+    clock: FakeClock,
+    key: str = "one",
+    tells: tuple[str, ...] | None = None,
+    owner: str = "Ada",
 ) -> runs.Run:
     """Work that nobody wrote, at work."""
-    message = InboundMessage(UNATTENDED, "Ada", "Look at the books.", key=key)
+    message = InboundMessage(UNATTENDED, owner, "Look at the books.", key=key)
     intake.accept(
         connection,
         message,
@@ -263,6 +268,40 @@ async def test_what_the_end_of_a_day_withdraws_at_midnight_is_told_in_the_mornin
     assert await database.write(lambda c: all_told(c, clock)) == []
     clock.advance(MORNING - clock.now())
     assert await database.write(lambda c: all_told(c, clock)) == [REPAINT]
+
+
+@pytest.mark.parametrize(
+    ("owner", "went_on", "to_owners", "at_night"),
+    [
+        ("Ada", False, False, []),
+        ("Ada", False, True, []),
+        ("Ada", True, False, ["ada@example.com"]),
+        ("Ada", True, True, ["ada@example.com"]),
+        ("Cay", False, False, ["cay@example.com"]),
+        ("Cay", True, True, []),
+    ],
+)
+async def test_a_note_about_a_budget_waits_for_the_end_of_the_night_of_who_is_not_there(
+    database: Database, owner: str, went_on: bool, to_owners: bool, at_night: list[str]
+) -> None:
+    """Cay has no quiet hours, and is told nothing of the house; Ada has some, and is told all of it."""
+    clock = FakeClock(NIGHT)
+    cay = Person("Cay", "member", ("cay@example.com",))
+    house = replace(endings(clock), people=People([ADA, cay]))
+
+    def work(connection: sa.Connection) -> list[str]:
+        run = fires(connection, clock, owner=owner)
+        if went_on:
+            runs.finish(connection, run, RunState.DONE, clock.now(), used={})
+            arrives(connection, clock, "Go on.", person=owner, channel="email", thread_id=run.thread_id)
+            run = starts(connection, clock)
+        assert house.noted(connection, run, Note("budget", "80 % is used.", to_owners))
+        return [address for _, address in told(connection, clock)]
+
+    assert await database.write(work) == at_night
+    clock.advance(MORNING - NIGHT)
+    late = await database.write(lambda c: told(c, clock))
+    assert late == ([] if at_night else [("notice", "ada@example.com")])
 
 
 async def test_a_conversation_goes_on_in_its_place_and_only_the_note_besides_waits(
