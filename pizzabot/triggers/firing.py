@@ -314,7 +314,8 @@ def _ask(
     if failed.thread_id is None or failed.run_id is None:
         return
     question = Question(
-        id=f"trigger/{failed.id}",
+        # One of its own for each pause: a firing whose run is retried can be what pauses the trigger again.
+        id=f"trigger/{failed.id}/{new_id()}",
         kind=ActionKind.LIMIT,
         tool=FAILURES,
         title=f"“{trigger.name}” failed {failures} times in a row and is paused. Let it go on?",
@@ -324,7 +325,7 @@ def _ask(
         approvers=(),
         why=f"{_last_time(failed.error)}Approve lets it fire at its next time again; Reject switches it off.",
     )
-    action, is_new = actions.ask(
+    action, _ = actions.ask(
         connection,
         question,
         now,
@@ -332,9 +333,8 @@ def _ask(
         run_id=failed.run_id,
         requested_by=trigger.owner,
     )
-    if is_new:
-        work.endings.announce(connection, action)
-        store.asked(connection, trigger.id, action.id)
+    work.endings.announce(connection, action)
+    store.asked(connection, trigger.id, action.id)
 
 
 def _title(name: str, said: str | None) -> str:

@@ -204,6 +204,26 @@ async def test_after_approve_three_more_failures_ask_again(room: Unattended) -> 
     assert second.state is ActionState.PENDING
 
 
+async def test_a_retry_that_fails_again_after_approve_is_a_pause_of_its_own_and_asks_anew(
+    room: Unattended,
+) -> None:
+    """The firing that was asked about once can be the third failure of the next pause, too."""
+    trigger = await room.make()
+    await room.fail(trigger, 3)
+    (first,) = await room.questions()
+    await room.answer(first, Verdict.APPROVE)
+    await room.tick()
+    await room.fail(trigger, 2)
+    await room.retry(first.thread_id)
+    await room.tick()
+    await room.end("It broke.")
+    await room.tick()
+    (second,) = await room.questions()
+    assert (await room.trigger(trigger)).paused == "failed 3 times in a row"
+    assert (second.state, second.thread_id) == (ActionState.PENDING, first.thread_id)
+    assert await room.places(second) == [("slack", "@Ada")]
+
+
 async def test_reject_switches_it_off(room: Unattended) -> None:
     trigger = await room.make()
     await room.fail(trigger, 3)
