@@ -81,11 +81,14 @@ def escalate(
     connection: sa.Connection, action: Action, timing: Timing, now: datetime, deciding: Sequence[str]
 ) -> Action | None:
     """Let the substitutes decide, too, besides those who are `deciding` now. None: not due any more."""
+    added = [name for name in timing.escalate_to if name not in deciding]
+    if not added:  # all of them may decide already; who may decide unnamed stays as it is
+        store.escalate_no_more(connection, action.id)
+        return None
     # From here on all are named: a list of the substitutes alone would shut out whoever may decide unnamed.
     approvers = list(dict.fromkeys((*action.approvers, *deciding, *timing.escalate_to)))
-    added = [name for name in timing.escalate_to if name not in deciding]
     escalated = store.escalate(connection, action, now, to=added, approvers=approvers)
-    if escalated is None or not added:
+    if escalated is None:
         return None
     if timing.reminder_after is not None:
         reminders.start(connection, action.id, added, now + timing.reminder_after)

@@ -343,6 +343,11 @@ def escalate(
     return escalated
 
 
+def escalate_no_more(connection: sa.Connection, action_id: str) -> None:
+    """There is nobody else to ask: forget when that was due."""
+    connection.execute(sa.update(actions).where(actions.c.id == action_id).values(escalates_at=None))
+
+
 def next_due(connection: sa.Connection) -> datetime | None:
     """When the next action expires or is escalated; None when none does."""
     found = [

@@ -558,9 +558,20 @@ async def test_two_clocks_escalate_an_action_once(office: Office) -> None:
 
 async def test_whom_it_would_be_escalated_to_and_who_may_decide_anyway_learns_nothing(office: Office) -> None:
     action = await escalating(office, to=("Ada",)).asks()
-    await office.later(8 * HOUR)
-    assert (await office.action(action)).escalated_to == ()
+    assert await office.later(8 * HOUR) is None
+    after = await office.action(action)
+    assert (after.escalated_to, after.approvers, after.shown) == ((), action.approvers, action.shown)
     assert "action.escalated" not in [event for event, *_ in await office.events()]
+
+
+async def test_an_owner_who_comes_later_may_decide_what_there_was_nobody_to_escalate_to(
+    office: Office,
+) -> None:
+    action = await escalating(office, to=("Ada",)).asks()
+    await office.later(8 * HOUR)
+    gus = Person("Gus", "owner")
+    office.people = (ADA, BOB, EVE, gus)
+    assert (await office.decides(action, who=gus)).decided_by == "Gus"
 
 
 async def test_a_rule_says_itself_when_and_to_whom(office: Office) -> None:
