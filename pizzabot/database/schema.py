@@ -510,6 +510,7 @@ triggers = sa.Table(
     sa.Column("watched_until", UtcTime, nullable=False),  # what was due by then has its occurrences
     sa.Column("next_run_at", UtcTime),
     sa.Column("last_run_at", UtcTime),
+    sa.Column("defaulted", sa.JSON(none_as_null=True)),  # the fields that nobody wrote and that follow others
 )
 sa.Index(
     "triggers_scheduled",

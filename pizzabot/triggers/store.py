@@ -43,7 +43,7 @@ _OF_RUN = {
 def put(connection: sa.Connection, trigger: Trigger, *, new: bool) -> None:
     """Store a trigger; raises `sqlalchemy.exc.IntegrityError` when another one has its name."""
     values = asdict(trigger) | {"name_key": trigger.name.casefold()}
-    for name in ("channels", "skills"):
+    for name in ("channels", "skills", "defaulted"):
         values[name] = list(values[name]) if values[name] is not None else None
     if new:
         connection.execute(sa.insert(triggers), values)
@@ -129,6 +129,7 @@ def _trigger(row: Any) -> Trigger:
     values = {name: getattr(row, name) for name in Trigger.__dataclass_fields__}
     for name in ("channels", "skills"):
         values[name] = tuple(values[name]) if values[name] is not None else None
+    values["defaulted"] = tuple(values["defaulted"] or ())
     return Trigger(**values)
 
 

@@ -49,6 +49,7 @@ class OccurrenceState(StrEnum):
 class Trigger:
     """A trigger's row. `secret` is what a webhook is checked against, see `webhooks`.
 
+    `defaulted` names the fields that nobody wrote and whose value follows from others: it changes with those.
     `watched_until`: every firing up to then has its occurrence, or was skipped. `paused` says why nothing
     fires until a person says so, `paused_action` is the action that asks for that word.
     """
@@ -80,6 +81,7 @@ class Trigger:
     paused: str | None = None
     paused_action: str | None = None
     failures: int = 0
+    defaulted: tuple[str, ...] = ()
 
     @property
     def fires(self) -> bool:
@@ -152,7 +154,8 @@ def made(
     """
     if unknown := written.keys() - TriggerTable.model_fields.keys():
         raise wrong(sorted(unknown)[0][:60], "is not a field of triggers; remove it")
-    fields = {k: v for k, v in ((fields_of(known) if known else {}) | dict(written)).items() if v is not None}
+    before = {k: v for k, v in fields_of(known).items() if k not in known.defaulted} if known else {}
+    fields = {k: v for k, v in (before | dict(written)).items() if v is not None}
     fields.pop("secret", None)
     table = _checked(fields)
     kind = table.kind or ("cron" if table.cron is not None else None)
@@ -210,6 +213,7 @@ def made(
         paused=known.paused if known else None,
         paused_action=known.paused_action if known else None,
         failures=known.failures if known else 0,
+        defaulted=tuple(name for name in _FOLLOWING if name not in fields),
     )
     if "enabled" in written:  # a person's word ends a pause, too
         trigger = replace(trigger, paused=None, paused_action=None, failures=0)
@@ -258,8 +262,19 @@ _WRITABLE = (
 )
 
 
+# Without a word of their own they follow from other fields: the zone is the owner's, `overlap` see `made`.
+_FOLLOWING = ("timezone", "overlap")
+
+
+def in_zone_of(trigger: Trigger, owner: Person, now: datetime) -> Trigger:
+    """The same, in the zone of its owner, when nobody wrote another; in a new one it begins anew."""
+    if "timezone" not in trigger.defaulted or trigger.timezone == owner.timezone:
+        return trigger
+    return replace(trigger, timezone=owner.timezone, changed_at=now).watched(now)
+
+
 def fields_of(trigger: Trigger) -> dict[str, Any]:
-    """What may be written of it, without the secret; `None` where that is the default."""
+    """What may be written of it, without the secret, and what holds where nothing is written."""
     return {
         "name": trigger.name,
         "kind": trigger.kind,

@@ -26,7 +26,15 @@ from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
 from pizzabot.triggers import firing, prompts, store, webhooks
 from pizzabot.triggers.ticker import Ticker
-from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger, made, made_from_table, wrong
+from pizzabot.triggers.trigger import (
+    Occurrence,
+    OccurrenceState,
+    Trigger,
+    in_zone_of,
+    made,
+    made_from_table,
+    wrong,
+)
 from pizzabot.triggers.webhooks import Proof, Seal
 
 logger = logging.getLogger(__name__)
@@ -309,7 +317,8 @@ class Triggers:
     async def keep_in_step(self, tables: Sequence[Mapping[str, Any]]) -> None:
         """Make the triggers of `[[triggers]]` what the file says, and remove those it no longer names.
 
-        A trigger of that name that was made elsewhere becomes the file's.
+        A trigger of that name that was made elsewhere becomes the file's. Those without a zone of their own
+        move to their owner's, who may have a new one.
         """
         now = self._clock.now()
 
@@ -320,8 +329,18 @@ class Triggers:
                     self._drop(connection, known, now)
             for table in tables:
                 self._keep(connection, table, now)
+            for known in store.everything(connection):
+                self._follow_owner(connection, known, now)
 
         await self._write(work)
+
+    def _follow_owner(self, connection: sa.Connection, known: Trigger, now: datetime) -> None:
+        """Whoever moved to another zone takes the triggers along that have none of their own."""
+        owner = self._people.by_name(known.owner)
+        moved = in_zone_of(known, owner, now) if owner is not None else known
+        if moved != known:
+            store.put(connection, moved, new=False)
+            _audit(connection, now, "pizzabot.toml", "file", "trigger.changed", moved)
 
     def _drop(self, connection: sa.Connection, known: Trigger, now: datetime) -> None:
         firing.withdraw_question(connection, known, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from pizzabot import audit
 from pizzabot.errors import Invalid
 from pizzabot.messages import ActionState
+from pizzabot.people import People
 from pizzabot.triggers import store
 from pizzabot.triggers.triggers import Triggers
 from pizzabot.triggers.webhooks import Seal, hashed
-from tests.fakes.rows import ADA
+from tests.fakes.rows import ADA, BOB
 from tests.unit.triggers.unattended import Unattended
 
 SECRET = "correct-horse-battery"
@@ -24,6 +26,10 @@ HOOK = {"name": "Hook", "kind": "webhook", "prompt": "Look.", "secret": SECRET}
 
 @pytest.fixture
 def triggers(room: Unattended, tmp_path: Path) -> Triggers:
+    return doors(room, tmp_path)
+
+
+def doors(room: Unattended, tmp_path: Path) -> Triggers:
     return Triggers(
         database=room.database,
         clock=room.clock,
@@ -250,6 +256,50 @@ async def test_what_is_caught_up_is_not_left_out_as_overlapping_unless_that_is_s
 ) -> None:
     made = await triggers.create(MORNING | written, ADA, "web")
     assert made.trigger.overlap == overlap
+
+
+async def test_an_overlap_that_nobody_wrote_follows_what_is_changed_and_a_written_one_stays(
+    triggers: Triggers,
+) -> None:
+    id = (await triggers.create(MORNING, ADA, "web")).trigger.id
+
+    async def change(**written: str | None) -> str:
+        return (await triggers.change(id, written, ADA, "web")).trigger.overlap
+
+    assert await change(misfire="all") == "queue"
+    assert await change(prompt="Look closely.") == "queue"
+    assert await change(misfire=None) == "skip"
+    assert await change(overlap="skip") == "skip"
+    assert await change(misfire="all") == "skip"
+    assert await change(overlap=None) == "queue"
+
+
+@pytest.mark.parametrize(("written", "zone"), [({}, "Asia/Tokyo"), ({"timezone": "UTC"}, "UTC")])
+async def test_a_zone_that_nobody_wrote_is_that_of_its_owner_also_of_a_new_one(
+    room: Unattended, tmp_path: Path, written: dict[str, str], zone: str
+) -> None:
+    room.people = People([replace(ADA, timezone="UTC"), replace(BOB, timezone="Asia/Tokyo")])
+    triggers = doors(room, tmp_path)
+    made = (await triggers.create(MORNING | written, ADA, "web")).trigger
+    assert made.timezone == "UTC"
+    changed = (await triggers.change(made.id, {"owner": "Bob"}, ADA, "web")).trigger
+    assert changed.timezone == zone
+    hour = 8 if zone == "UTC" else 23  # of the day before, in UTC
+    assert changed.next_run_at is not None
+    assert changed.next_run_at.hour == hour
+
+
+@pytest.mark.parametrize(("written", "zone"), [({}, "Asia/Tokyo"), ({"timezone": "UTC"}, "UTC")])
+async def test_a_zone_that_nobody_wrote_moves_with_its_owner_at_the_next_start(
+    room: Unattended, tmp_path: Path, written: dict[str, str], zone: str
+) -> None:
+    room.people = People([replace(ADA, timezone="UTC")])
+    made = (await doors(room, tmp_path).create(MORNING | written, ADA, "web")).trigger
+    room.people = People([replace(ADA, timezone="Asia/Tokyo")])
+    await doors(room, tmp_path).keep_in_step([])
+    after = await room.trigger(made)
+    assert after.timezone == zone
+    assert (after == made) is (zone == "UTC")
 
 
 @pytest.mark.parametrize("grace", ["45s", "5m", "90m", "2h", "36h", "7d", "never"])

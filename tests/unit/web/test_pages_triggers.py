@@ -99,6 +99,14 @@ async def test_every_field_of_the_form_counts(served: Served) -> None:
     )
 
 
+async def test_what_nobody_wrote_stays_so_when_the_form_is_saved(served: Served) -> None:
+    trigger = await made(served)
+    async with at_home(served) as browser:
+        path_of(await filled(browser, f"/triggers/{trigger.id}", "Save", {"misfire": "all"}))
+    after = await now(served, trigger)
+    assert (after.overlap, after.defaulted) == ("queue", trigger.defaulted)
+
+
 @pytest.mark.parametrize(
     ("wrong", "status", "said"),
     [
