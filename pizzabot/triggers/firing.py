@@ -25,7 +25,7 @@ from pizzabot.ids import new_id
 from pizzabot.inbox import intake, threads
 from pizzabot.inbox.intake import Unattended
 from pizzabot.inbox.threads import TITLE_LENGTH, UNATTENDED
-from pizzabot.messages import FAILURES, ActionKind, ActionState, InboundMessage, Verdict
+from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, InboundMessage, Verdict
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, quiet_until
 from pizzabot.triggers import prompts, store
@@ -151,13 +151,27 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
     )
 
 
-def give_up(connection: sa.Connection, occurrence_id: str, now: datetime) -> Occurrence | None:
+def give_up(
+    connection: sa.Connection,
+    occurrence_id: str,
+    now: datetime,
+    work: Work,  # noqa: ARG001
+) -> Occurrence | None:
     """Leave out what cannot be started, so that it does not hold up everything else."""
     known = store.occurrence(connection, occurrence_id)
     if known is None or known.state is not OccurrenceState.PENDING:
         return None
     said = f"It could not be started; the log has the details under {known.id}."
     return _ended(connection, known, OccurrenceState.DEAD, said, now)
+
+
+def pause_broken(connection: sa.Connection, trigger_id: str, now: datetime, work: Work) -> int:
+    """Pause a trigger of which nobody can say what is due: nothing is, then."""
+    trigger = store.lock(connection, trigger_id)
+    if trigger is not None and trigger.fires:
+        why = f"what is due could not be found; the log has the details under {trigger.id}"
+        _pause_and_say(connection, trigger, why, now, work)
+    return 0
 
 
 def _cannot(
@@ -202,50 +216,60 @@ def _digest(
     return _ended(connection, started, OccurrenceState.SUCCEEDED, None, now)
 
 
-def follow(connection: sa.Connection, now: datetime, work: Work) -> list[Occurrence]:
-    """Bring every occurrence to where its run stands; those that changed."""
-    changed = []
-    for known, stands, said in store.behind(connection):
-        if stands not in _FINAL:
-            moved = store.moved(connection, known, state=stands, ended_at=None, error=None)
-        else:
-            moved = _ended(connection, known, stands, said, now)
-        if moved is None:
-            continue
-        changed.append(moved)
-        if moved.state is OccurrenceState.SUCCEEDED:
-            store.count_failure(connection, moved.trigger_id, failed=False)
-        if moved.state is OccurrenceState.FAILED and said != store.STOPPED:
-            failures = store.count_failure(connection, moved.trigger_id, failed=True)
-            trigger = store.lock(connection, moved.trigger_id)
-            if trigger is not None and trigger.fires and failures >= FAILURES_BEFORE_PAUSE:
-                _pause(connection, trigger, f"failed {failures} times in a row", now)
-                _ask(connection, trigger, moved, failures, now, work)
-    return changed
+def follow(connection: sa.Connection, behind: store.Behind, now: datetime, work: Work) -> Occurrence | None:
+    """Bring an occurrence to where its run stands; None when another process was first."""
+    known, stands, said = behind
+    if stands not in _FINAL:
+        return store.moved(connection, known, state=stands, ended_at=None, error=None)
+    moved = _ended(connection, known, stands, said, now)
+    if moved is None:
+        return None
+    if moved.state is OccurrenceState.SUCCEEDED:
+        store.count_failure(connection, moved.trigger_id, failed=False)
+    if moved.state is OccurrenceState.FAILED and said != store.STOPPED:
+        failures = store.count_failure(connection, moved.trigger_id, failed=True)
+        trigger = store.lock(connection, moved.trigger_id)
+        if trigger is not None and trigger.fires and failures >= FAILURES_BEFORE_PAUSE:
+            _pause(connection, trigger, f"failed {failures} times in a row", now)
+            _ask(connection, trigger, moved, failures, now, work)
+    return moved
 
 
-def heed_answers(connection: sa.Connection, now: datetime) -> list[Trigger]:
-    """Go on with, or switch off, what people answered about; the triggers that changed."""
-    changed = []
-    for seen in store.asking(connection):
-        trigger = store.lock(connection, seen.id)
-        if trigger is None or trigger.paused_action is None:
-            continue  # another process was first
-        action = actions.get(connection, trigger.paused_action or "")
-        if action is not None and action.state is ActionState.APPROVED:
-            after = replace(trigger, paused=None, paused_action=None, failures=0, changed_at=now).watched(now)
-        elif action is not None and action.state is ActionState.REJECTED:
-            after = replace(trigger, enabled=False, paused=None, paused_action=None, changed_at=now)
-            after = after.watched(now)
-        elif action is None or action.state is ActionState.WITHDRAWN:
-            after = replace(trigger, paused_action=None, changed_at=now)
-        else:
-            continue
-        store.put(connection, after, new=False)
-        changed.append(after)
-        data = {"enabled": after.enabled, "by": action.decided_by if action is not None else None}
-        _audit(connection, now, "trigger.answered", trigger.id, data)
-    return changed
+def answered(connection: sa.Connection) -> list[str]:
+    """The paused triggers about which somebody answered, or whose question is gone."""
+    return [one.id for one in store.asking(connection) if not _is_open(_question(connection, one))]
+
+
+def heed_answer(connection: sa.Connection, trigger_id: str, now: datetime, work: Work) -> Trigger | None:
+    """Go on with, or switch off, what people answered about; None when another process was first."""
+    trigger = store.lock(connection, trigger_id)
+    if trigger is None or trigger.paused_action is None:
+        return None
+    action, closed = _question(connection, trigger), replace(trigger, paused_action=None, changed_at=now)
+    if _is_open(action):
+        return None
+    after, problem = closed, None
+    if action is not None and action.state is ActionState.APPROVED:
+        try:
+            after = replace(closed, paused=None, failures=0).watched(now)
+        except Invalid as error:  # the zone is not known any more
+            problem = str(error)
+    elif action is not None and action.state is ActionState.REJECTED:
+        after = replace(closed, enabled=False, paused=None).watched(now)
+    store.put(connection, after, new=False)
+    data = {"enabled": after.enabled, "by": action.decided_by if action is not None else None}
+    _audit(connection, now, "trigger.answered", trigger.id, data)
+    if problem is not None:
+        _pause_and_say(connection, closed, problem, now, work)
+    return after
+
+
+def _question(connection: sa.Connection, trigger: Trigger) -> Action | None:
+    return actions.get(connection, trigger.paused_action or "")
+
+
+def _is_open(action: Action | None) -> bool:
+    return action is not None and action.state in (ActionState.PENDING, ActionState.EXPIRED)
 
 
 def withdraw_question(connection: sa.Connection, trigger: Trigger, now: datetime) -> None:
@@ -285,20 +309,29 @@ def _pause(connection: sa.Connection, trigger: Trigger, why: str, now: datetime)
 
 
 def _pause_and_say(connection: sa.Connection, trigger: Trigger, why: str, now: datetime, work: Work) -> None:
-    """Pause a trigger and tell its owner, or one of the house when that is nobody any more."""
+    """Pause a trigger and tell its owner."""
     _pause(connection, trigger, why, now)
+    text = f"“{trigger.name}” is paused: {why.rstrip('.')}. Change it, then switch it on again."
+    _say(connection, trigger, "paused", text, now, work)
+
+
+def _say(
+    connection: sa.Connection, trigger: Trigger, about: str, text: str, now: datetime, work: Work
+) -> None:
+    """Tell a trigger's owner, or one of the house when that is nobody any more, in one thread for each
+    matter.
+    """
     owner = work.people.by_name(trigger.owner) or work.people.owner
-    address = f"paused/{trigger.id}"
+    address = f"{about}/{trigger.id}"
     thread_id = threads.at_address(connection, UNATTENDED, address) or threads.create(
         connection,
         now,
         owner=owner.name,
         channel=UNATTENDED,
         address=address,
-        title=_title(trigger.name, "paused"),
+        title=_title(trigger.name, about),
         title_source="user",
     )
-    text = f"“{trigger.name}” is paused: {why.rstrip('.')}. Change it, then switch it on again."
     work.endings.said(connection, thread_id, text)
 
 

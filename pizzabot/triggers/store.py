@@ -266,7 +266,11 @@ def moved(connection: sa.Connection, known: Occurrence, **values: Any) -> Occurr
     return replace(known, **values) if result.rowcount else None
 
 
-def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState, str | None]]:
+# An occurrence, where its run stands, and what went wrong.
+Behind = tuple[Occurrence, OccurrenceState, str | None]
+
+
+def behind(connection: sa.Connection) -> list[Behind]:
     """The occurrences that stand otherwise than their runs, with where those stand and what went wrong.
 
     A failed one can come back to life: somebody retried its run.
@@ -278,7 +282,7 @@ def behind(connection: sa.Connection) -> list[tuple[Occurrence, OccurrenceState,
     open_now = sa.and_(OCCURRENCE_OPEN, occurrences.c.state.in_(_ACTIVE), occurrences.c.state != stands)
     alive_again = sa.and_(OCCURRENCE_FAILED, runs.c.state.in_(_ALIVE))
     error = sa.case((runs.c.state == RunState.STOPPED, STOPPED), else_=runs.c.error_message)
-    found: list[tuple[Occurrence, OccurrenceState, str | None]] = []
+    found: list[Behind] = []
     for condition in (open_now, alive_again):
         query = sa.select(*_LIGHT, stands.label("stands"), error.label("said")).select_from(_WITH_RUNS)
         found += [

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -17,9 +18,11 @@ from pizzabot.inbox import runs
 from pizzabot.messages import Event
 from pizzabot.triggers import firing, store
 from pizzabot.triggers.firing import Work
-from pizzabot.triggers.trigger import Occurrence, OccurrenceState
+from pizzabot.triggers.trigger import OccurrenceState
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T", str, store.Behind)
+R = TypeVar("R")
 
 
 class Ticker:
@@ -52,30 +55,43 @@ class Ticker:
             if await self._database.read(runs.stopped_by) is not None:
                 return None
             for trigger in await self._database.read(lambda c: store.scheduled(c, now)):
-                trigger_id = trigger.id
-                await self._database.write(lambda c, t=trigger_id: firing.note_due(c, t, now, self._work))  # type: ignore[misc]
+                await self._alone(trigger.id, firing.note_due, now, otherwise=firing.pause_broken)
             await self._start(now)
             return await self._database.read(store.next_due)
 
     async def follow(self, now: datetime) -> None:
         """Bring occurrences to where their runs stand, and heed what people said of paused triggers."""
-
-        def work(connection: sa.Connection) -> int:
-            changed = firing.follow(connection, now, self._work)
-            return len(changed) + len(firing.heed_answers(connection, now))
-
-        if await self._database.write(work):
+        changed = [
+            await self._alone(behind, firing.follow, now)
+            for behind in await self._database.read(store.behind)
+        ]
+        answered = [
+            await self._alone(trigger_id, firing.heed_answer, now)
+            for trigger_id in await self._database.read(firing.answered)
+        ]
+        if any(one is not None for one in (*changed, *answered)):
             self._began()
             self._publish(Event("triggers"))
 
-    async def _begin(self, occurrence_id: str, now: datetime) -> Occurrence | None:
+    async def _alone(
+        self,
+        one: T,
+        step: Callable[[sa.Connection, T, datetime, Work], R],
+        now: datetime,
+        *,
+        otherwise: Callable[[sa.Connection, T, datetime, Work], R] | None = None,
+    ) -> R | None:
+        """A step in a transaction of its own, or what is to be done when it cannot be: what is wrong with one
+        trigger must not hold up those of everybody else.
+        """
         try:
-            return await self._database.write(lambda c: firing.start(c, occurrence_id, now, self._work))
+            return await self._database.write(lambda c: step(c, one, now, self._work))
         except (sa.exc.OperationalError, DatabaseClosed):  # it is tried again
             raise
         except Exception:
-            logger.exception("the firing %s could not be started", occurrence_id)
-            return await self._database.write(lambda c: firing.give_up(c, occurrence_id, now))
+            about = one if isinstance(one, str) else one[0].id
+            logger.exception("%s failed for %s", step.__name__, about)
+        return await self._alone(one, otherwise, now) if otherwise is not None else None
 
     def concerns(self, thread_id: str | None) -> bool:
         """Whether a firing is at work in that thread, as far as the last turn saw."""
@@ -89,9 +105,11 @@ class Ticker:
     async def _start(self, now: datetime) -> None:
         began = False
         for pending in await self._database.read(store.startable):
-            started = await self._begin(pending, now)
-            if started is not None and started.state in (OccurrenceState.RUNNING, OccurrenceState.SUCCEEDED):
-                began = True
+            started = await self._alone(pending, firing.start, now, otherwise=firing.give_up)
+            if started is None:
+                continue
+            began = True  # or somebody is told that it could not
+            if started.state in (OccurrenceState.RUNNING, OccurrenceState.SUCCEEDED):
                 self._publish(Event("message", started.thread_id))
         self._at_work = await self._database.read(store.threads_at_work)
         if began:

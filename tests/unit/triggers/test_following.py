@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+import sqlalchemy as sa
 
 from pizzabot import audit
 from pizzabot.approvals import store as actions
@@ -11,7 +15,7 @@ from pizzabot.engine import control
 from pizzabot.errors import Conflict, NotFound
 from pizzabot.inbox import runs
 from pizzabot.messages import FAILURES, ActionState, RunState, Verdict
-from pizzabot.triggers import store
+from pizzabot.triggers import firing, store
 from pizzabot.triggers.trigger import OccurrenceState
 from tests.fakes.rows import ADA, BOB, CAY, question
 from tests.unit.triggers.unattended import Unattended
@@ -279,6 +283,69 @@ async def test_when_the_thread_with_the_question_is_deleted_the_trigger_stays_pa
     await room.tick(seconds=60)
     found = await room.trigger(trigger)
     assert (found.paused, found.paused_action) == ("failed 3 times in a row", None)
+
+
+async def test_one_that_cannot_go_on_says_so_and_holds_up_no_other(room: Unattended) -> None:
+    """Its zone went away while its owner was asked."""
+    broken = await room.make(name="Broken")
+    await room.fail(broken, 3)
+    (asked,) = await room.questions()
+    gone = replace(await room.trigger(broken), timezone="Mars/Olympus")
+    await room.database.write(lambda c: store.put(c, gone, new=False))
+    sound = await room.make(name="Sound")
+    await room.answer(asked, Verdict.APPROVE)
+    await room.tick(seconds=60)
+    assert await room.states(sound) == ["running"]
+    found = await room.trigger(broken)
+    assert found.paused is not None
+    assert '"Mars/Olympus" is not a time zone' in found.paused
+    assert found.paused_action is None
+    assert [person for person, _, text in await room.said() if text.startswith("“Broken” is paused")] == [
+        "Ada"
+    ]
+    after = await room.change(broken, timezone="UTC", enabled=True)
+    assert after.fires
+
+
+@pytest.mark.parametrize("step", ["follow", "heed_answer", "note_due", "start"])
+async def test_a_fault_in_any_step_of_one_trigger_holds_up_no_other(
+    room: Unattended, step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = await room.make(name="Broken")
+    if step == "follow":
+        await room.tick(seconds=60)
+        await room.end()
+    if step == "heed_answer":
+        await room.fail(broken, 3)
+        await room.answer((await room.questions())[0], Verdict.APPROVE)
+    sound, right = await room.make(name="Sound"), getattr(firing, step)
+
+    def faulty(connection: sa.Connection, one: Any, *rest: Any) -> object:
+        found = one[0] if step == "follow" else store.occurrence(connection, one)
+        if broken.id in (one, found.trigger_id if found is not None else None):
+            raise ZeroDivisionError
+        return right(connection, one, *rest)
+
+    faulty.__name__ = step
+    monkeypatch.setattr(firing, step, faulty)
+    await room.tick(seconds=60)
+    assert await room.states(sound) == ["running"]
+    assert f"{step} failed for" in caplog.text
+
+
+async def test_when_nobody_can_say_what_is_due_a_trigger_pauses_and_its_owner_is_told(
+    room: Unattended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = await room.make()
+
+    def faulty(*_: object, **__: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(firing, "due", faulty)
+    await room.tick(seconds=60)
+    why = f"what is due could not be found; the log has the details under {trigger.id}"
+    assert (await room.trigger(trigger)).paused == why
+    assert [person for person, _, text in await room.said() if why in text] == ["Ada"]
 
 
 async def test_every_step_stands_in_the_audit(room: Unattended) -> None:
