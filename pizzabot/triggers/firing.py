@@ -151,18 +151,25 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
     )
 
 
-def give_up(
-    connection: sa.Connection,
-    occurrence_id: str,
-    now: datetime,
-    work: Work,  # noqa: ARG001
-) -> Occurrence | None:
-    """Leave out what cannot be started, so that it does not hold up everything else."""
-    known = store.occurrence(connection, occurrence_id)
-    if known is None or known.state is not OccurrenceState.PENDING:
+def give_up(connection: sa.Connection, occurrence_id: str, now: datetime, work: Work) -> Occurrence | None:
+    """Leave out what cannot be started, so that it does not hold up everything else. That is a failure like
+    any other, but that there is no thread in which its owner could be asked.
+    """
+    seen = store.occurrence(connection, occurrence_id)
+    trigger = store.lock(connection, seen.trigger_id) if seen is not None else None
+    if seen is None or trigger is None or seen.state is not OccurrenceState.PENDING:
         return None
-    said = f"It could not be started; the log has the details under {known.id}."
-    return _ended(connection, known, OccurrenceState.DEAD, said, now)
+    said = f"It could not be started; the log has the details under {seen.id}."
+    dead = _ended(connection, seen, OccurrenceState.DEAD, said, now)
+    if dead is None:
+        return None
+    trigger = replace(trigger, failures=store.count_failure(connection, trigger.id, failed=True))
+    if trigger.fires and trigger.failures >= FAILURES_BEFORE_PAUSE:
+        why = f"failed {trigger.failures} times in a row. The last time: {said}"
+        _pause_and_say(connection, trigger, why, now, work)
+    else:
+        _say(connection, trigger, "not started", f"“{trigger.name}” did not work. {said}", now, work)
+    return dead
 
 
 def pause_broken(connection: sa.Connection, trigger_id: str, now: datetime, work: Work) -> int:

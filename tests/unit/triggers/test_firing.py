@@ -337,6 +337,38 @@ async def test_one_that_cannot_be_started_is_dead_and_holds_up_nothing(
     assert found.id in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["cron", "webhook"])
+async def test_firings_that_cannot_be_started_are_told_and_the_third_in_a_row_pauses(
+    room: Unattended, kind: str
+) -> None:
+    trigger = await room.make(kind=kind, owner="Cay", overlap="allow")
+    await room.database.write(lambda c: store.put(c, replace(trigger, prompt=""), new=False))
+    for _ in range(5):
+        if kind == "webhook":
+            await room.delivery(trigger)
+        await room.tick(seconds=60)
+    found, dead = await room.trigger(trigger), await room.firings(trigger)
+    waiting = ["pending"] * 2 if kind == "webhook" else []
+    assert await room.states(trigger) == ["dead"] * 3 + waiting
+    last = f"It could not be started; the log has the details under {dead[2].id}."
+    assert (found.paused, found.failures) == (f"failed 3 times in a row. The last time: {last}", 3)
+    told = await room.said()
+    assert [(person, channel) for person, channel, _ in told] == [("Cay", "slack")] * 3
+    assert [text for _, _, text in told[:2]] == [f"“Morning” did not work. {one.error}" for one in dead[:2]]
+    cure = "Change it, then switch it on again."
+    assert told[2][2] == f"“Morning” is paused: failed 3 times in a row. The last time: {last} {cure}"
+
+
+async def test_one_that_cannot_be_started_is_one_of_the_failures_in_a_row(room: Unattended) -> None:
+    trigger = await room.make()
+    await room.fail(trigger, 1)
+    await room.database.write(
+        lambda c: store.put(c, replace(trigger, prompt="", failures=1, last_run_at=None), new=False)
+    )
+    await room.tick(seconds=60)
+    assert (await room.trigger(trigger)).failures == 2
+
+
 async def test_when_its_owner_is_gone_a_trigger_pauses_and_says_so(room: Unattended) -> None:
     trigger = await room.make(owner="Cay")
     room.people = type(room.people)(person for person in room.people if person.name != "Cay")
