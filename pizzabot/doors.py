@@ -477,6 +477,7 @@ class Doors:
         now = self.clock.now()
         resumed = await self._write(lambda c: control.resume_everything(c, now, person=person.name, via=via))
         self._engine.wake()
+        self._engine.due()  # what webhooks brought meanwhile
         self.events.publish(Event("stopped", None, {"stopped": False, "by": person.name}))
         return resumed
 

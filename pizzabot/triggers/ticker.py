@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -56,7 +56,7 @@ class Ticker:
                 return None
             for trigger in await self._database.read(lambda c: store.scheduled(c, now)):
                 await self._alone(trigger.id, firing.note_due, now, otherwise=firing.pause_broken)
-            await self._start(now)
+            await self._start(await self._database.read(store.startable), now)
             return await self._database.read(store.next_due)
 
     async def follow(self, now: datetime) -> None:
@@ -97,15 +97,24 @@ class Ticker:
         """Whether a firing is at work in that thread, as far as the last turn saw."""
         return thread_id in self._at_work
 
-    async def start_pending(self, now: datetime) -> None:
-        """Begin what was just asked for, without waiting for the next turn."""
-        async with self._turn:
-            await self._start(now)
+    async def begin(self, occurrence_id: str, now: datetime) -> None:
+        """Begin what was just asked for, without waiting for the next turn.
 
-    async def _start(self, now: datetime) -> None:
+        It stays pending when it is not its turn yet, and while everything is stopped.
+        """
+
+        def found(connection: sa.Connection) -> list[str]:
+            if runs.stopped_by(connection) is not None:
+                return []
+            return [one for one in store.startable(connection) if one == occurrence_id]
+
+        async with self._turn:
+            await self._start(await self._database.read(found), now)
+
+    async def _start(self, pending: Sequence[str], now: datetime) -> None:
         began = False
-        for pending in await self._database.read(store.startable):
-            started = await self._alone(pending, firing.start, now, otherwise=firing.give_up)
+        for one in pending:
+            started = await self._alone(one, firing.start, now, otherwise=firing.give_up)
             if started is None:
                 continue
             began = True  # or somebody is told that it could not

@@ -21,6 +21,7 @@ from pizzabot.clock import Clock
 from pizzabot.database.connection import Database, write_now
 from pizzabot.errors import ConfigError, Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.ids import new_id
+from pizzabot.inbox import runs
 from pizzabot.messages import Event
 from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
@@ -203,7 +204,7 @@ class Triggers:
         """Let it fire once, now, whatever its schedule and also while it is off.
 
         The same `key` again is the same firing. Raises Conflict `at_work` when an earlier firing has not
-        ended and the trigger does not overlap.
+        ended and the trigger does not overlap, `stopped` while everything is stopped.
         """
         wanted, now = await self.get(trigger_id, person), self._clock.now()
 
@@ -215,6 +216,12 @@ class Triggers:
                 known = store.with_key(connection, trigger.id, f"manual/{key}", None)
                 if known is not None:
                     return known
+            if runs.stopped_by(connection) is not None:
+                raise Conflict(
+                    "Everything is stopped, so nothing can run. An owner can resume: with Resume in the web "
+                    "view, or `pizzabot resume`.",
+                    code="stopped",
+                )
             if trigger.overlap == "skip" and store.is_at_work(connection, trigger.id):
                 raise Conflict("The one before is still at work; stop it, or wait.", code="at_work")
             occurrence = Occurrence(
@@ -236,6 +243,8 @@ class Triggers:
         self, trigger_id: str, headers: Mapping[str, str], body: Callable[[], Awaitable[bytes]]
     ) -> Occurrence:
         """Take a delivery of a webhook: committed when this returns. `body` reads the raw body.
+
+        While everything is stopped it stays pending.
 
         Raises:
             NotProven: whatever the reason, in the same words.
@@ -393,7 +402,7 @@ class Triggers:
     async def _begun(self, occurrence: Occurrence, now: datetime) -> Occurrence:
         """Start it at once, so that the answer names its thread; what cannot start yet stays pending."""
         if occurrence.state is OccurrenceState.PENDING:
-            await self._ticker.start_pending(now)
+            await self._ticker.begin(occurrence.id, now)
         found = await self._database.read(lambda c: store.occurrence(c, occurrence.id))
         return found or occurrence
 

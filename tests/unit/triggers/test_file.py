@@ -15,7 +15,7 @@ from pizzabot.messages import ActionState
 from pizzabot.people import People
 from pizzabot.triggers import store
 from pizzabot.triggers.triggers import Triggers
-from pizzabot.triggers.webhooks import Seal, hashed
+from pizzabot.triggers.webhooks import hashed
 from tests.fakes.rows import ADA, BOB
 from tests.unit.triggers.unattended import Unattended
 
@@ -26,20 +26,7 @@ HOOK = {"name": "Hook", "kind": "webhook", "prompt": "Look.", "secret": SECRET}
 
 @pytest.fixture
 def triggers(room: Unattended, tmp_path: Path) -> Triggers:
-    return doors(room, tmp_path)
-
-
-def doors(room: Unattended, tmp_path: Path) -> Triggers:
-    return Triggers(
-        database=room.database,
-        clock=room.clock,
-        people=room.people,
-        seal=Seal(tmp_path / "seal.key"),
-        ticker=room.ticker,
-        has_skill=lambda name: name in room.skills,
-        publish=room.told.append,
-        changed=lambda: None,
-    )
+    return room.doors(tmp_path)
 
 
 async def test_a_skill_that_cannot_be_used_is_refused_when_it_is_written(triggers: Triggers) -> None:
@@ -279,7 +266,7 @@ async def test_a_zone_that_nobody_wrote_is_that_of_its_owner_also_of_a_new_one(
     room: Unattended, tmp_path: Path, written: dict[str, str], zone: str
 ) -> None:
     room.people = People([replace(ADA, timezone="UTC"), replace(BOB, timezone="Asia/Tokyo")])
-    triggers = doors(room, tmp_path)
+    triggers = room.doors(tmp_path)
     made = (await triggers.create(MORNING | written, ADA, "web")).trigger
     assert made.timezone == "UTC"
     changed = (await triggers.change(made.id, {"owner": "Bob"}, ADA, "web")).trigger
@@ -294,9 +281,9 @@ async def test_a_zone_that_nobody_wrote_moves_with_its_owner_at_the_next_start(
     room: Unattended, tmp_path: Path, written: dict[str, str], zone: str
 ) -> None:
     room.people = People([replace(ADA, timezone="UTC")])
-    made = (await doors(room, tmp_path).create(MORNING | written, ADA, "web")).trigger
+    made = (await room.doors(tmp_path).create(MORNING | written, ADA, "web")).trigger
     room.people = People([replace(ADA, timezone="Asia/Tokyo")])
-    await doors(room, tmp_path).keep_in_step([])
+    await room.doors(tmp_path).keep_in_step([])
     after = await room.trigger(made)
     assert after.timezone == zone
     assert (after == made) is (zone == "UTC")

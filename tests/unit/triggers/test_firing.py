@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from pizzabot.database.connection import Database, PostgresDatabase, SqliteDatabase
 from pizzabot.database.schema import threads as threads_table
+from pizzabot.errors import Conflict
 from pizzabot.inbox import runs
 from pizzabot.people import People
 from pizzabot.triggers import firing, store
@@ -437,8 +438,7 @@ async def test_while_everything_is_stopped_nothing_fires_and_afterwards_what_was
     room: Unattended,
 ) -> None:
     trigger = await room.make(cron="0 * * * *")
-    now = room.clock.now()
-    await room.database.write(lambda c: runs.stop_everything(c, now, person="Ada", via="web"))
+    await room.stop_everything()
     for _ in range(3):
         await room.tick(seconds=3600)
     assert await room.firings(trigger) == []
@@ -450,11 +450,63 @@ async def test_while_everything_is_stopped_nothing_fires_and_afterwards_what_was
 
 async def test_stopped_stays_stopped_over_a_restart(room: Unattended) -> None:
     trigger = await room.make()
-    now = room.clock.now()
-    await room.database.write(lambda c: runs.stop_everything(c, now, person="Ada", via="web"))
+    await room.stop_everything()
     room.ticker = room.another_ticker()
     await room.tick(seconds=60)
     assert await room.firings(trigger) == []
+
+
+HOOK = {"kind": "webhook", "name": "Hook", "prompt": "Look.", "secret": "correct-horse-battery"}
+PROOF = {"x-trigger-secret": "correct-horse-battery"}
+
+
+async def body() -> bytes:
+    return b"{}"
+
+
+async def test_what_a_webhook_brings_while_everything_is_stopped_begins_when_somebody_resumes(
+    room: Unattended, tmp_path: Path
+) -> None:
+    doors = room.doors(tmp_path)
+    hook = (await doors.create(HOOK, ADA, "web")).trigger
+    await room.stop_everything()
+    taken = await doors.receive(hook.id, PROOF, body)
+    assert (taken.state, taken.thread_id) == (OccurrenceState.PENDING, None)
+    await room.tick(seconds=60)
+    assert await room.states(hook) == ["pending"]
+    await room.database.write(runs.resume_everything)
+    await room.tick()
+    assert await room.states(hook) == ["running"]
+
+
+async def test_run_now_is_refused_while_everything_is_stopped_but_for_one_that_was_taken_before(
+    room: Unattended, tmp_path: Path
+) -> None:
+    doors, trigger = room.doors(tmp_path), await room.make(overlap="allow")
+    taken = await doors.run_now(trigger.id, ADA, "web", "once")
+    await room.stop_everything()
+    with pytest.raises(Conflict, match="An owner can resume") as refused:
+        await doors.run_now(trigger.id, ADA, "web", "twice")
+    assert refused.value.code == "stopped"
+    assert (await doors.run_now(trigger.id, ADA, "web", "once")).id == taken.id
+    assert await room.states(trigger) == ["running"]
+
+
+@pytest.mark.parametrize("asked", ["delivery", "run now"])
+async def test_whoever_asks_for_one_firing_begins_no_other(
+    room: Unattended, tmp_path: Path, asked: str
+) -> None:
+    """What catches up waits for its tools, and a digest for the morning: neither begins beside."""
+    doors, other = room.doors(tmp_path), await room.make(name="Other")
+    wanted = (await doors.create(HOOK, ADA, "web")).trigger
+    now = room.clock.advance(seconds=60)
+    assert await room.database.write(lambda c: firing.note_due(c, other.id, now, room.work)) == 1
+    if asked == "delivery":
+        taken = await doors.receive(wanted.id, PROOF, body)
+    else:
+        taken = await doors.run_now(wanted.id, ADA, "web")
+    assert taken.state is OccurrenceState.RUNNING
+    assert await room.states(other) == ["pending"]
 
 
 # -- clocks that change ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,8 @@ from pizzabot.triggers import store
 from pizzabot.triggers.firing import Work
 from pizzabot.triggers.ticker import Ticker
 from pizzabot.triggers.trigger import Occurrence, Trigger, made
+from pizzabot.triggers.triggers import Triggers
+from pizzabot.triggers.webhooks import Seal
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, ALLOWANCE, BOB, CAY
 
@@ -80,6 +83,23 @@ class Unattended:
             lambda: "http://pizza.example",
             lambda name: name in self.skills,
         )
+
+    def doors(self, home: Path) -> Triggers:
+        """What people and programs do with triggers, at the ticker of this room."""
+        return Triggers(
+            database=self.database,
+            clock=self.clock,
+            people=self.people,
+            seal=Seal(home / "seal.key"),
+            ticker=self.ticker,
+            has_skill=lambda name: name in self.skills,
+            publish=self.told.append,
+            changed=lambda: None,
+        )
+
+    async def stop_everything(self) -> None:
+        now = self.clock.now()
+        await self.database.write(lambda c: runs.stop_everything(c, now, person="Ada", via="web"))
 
     async def make(self, **written: Any) -> Trigger:
         """A trigger of Ada's, every minute unless it is said otherwise."""
