@@ -151,7 +151,8 @@ class Endings:
         if thread.action_count:
             for action in actions.withdraw(connection, run.thread_id):
                 outbox.repaint(connection, action.id, action.state, now)
-        self._tell(connection, thread, seq, kind, now, self.authors(connection, thread, run))
+        places = self._told_of_end(thread, run, kind)
+        self._tell(connection, thread, seq, kind, now, self.authors(connection, thread, run), places)
         outbox.repaint_status(
             connection, run.id, now
         )  # behind what matters more: one address is served in order
@@ -185,12 +186,15 @@ class Endings:
         kind: OutboundKind,
         now: datetime,
         authors: Sequence[tuple[Person, str]] = (),
+        places: Sequence[recipients.Place] | None = None,
     ) -> None:
-        """Queue a message for everybody who is told, for some when their quiet hours end.
+        """Queue a message for everybody who is told, or for `places`, for some when their quiet hours end.
 
         Whoever wrote what is answered is told at any time, and where they wrote.
         """
-        for place, until in self.told_when(self.told_in(thread), authors, now):
+        if places is None:
+            places = self.told_in(thread)
+        for place, until in self.told_when(places, authors, now):
             _queue(connection, thread, seq, kind, place, now, put_off_until=until)
 
     def told_when(
@@ -250,6 +254,14 @@ class Endings:
             return recipients.of_unattended(thread.tells, owner, self.people, self.channels)
         own = recipients.Place(thread.channel, thread.address, None)
         return recipients.for_answer(own, owner, self.channels)
+
+    def _told_of_end(self, thread: threads.Thread, run: Run, kind: OutboundKind) -> list[recipients.Place]:
+        """Where the end of a run is told; of failed work that nobody wrote its owner hears in any case."""
+        places, owner = self.told_in(thread), self.people.by_name(thread.owner)
+        hears = owner is not None and any(place.person == owner.name for place in places)
+        if kind == "answer" or run.trigger_id is None or owner is None or hears:
+            return places
+        return [*places, *recipients.places_of(owner, owner.notify.unread, self.channels)]
 
     def places_of_news(self, thread: threads.Thread) -> list[recipients.Place]:
         """Where something is said to the conversation itself: of one that nobody wrote, where it is told."""

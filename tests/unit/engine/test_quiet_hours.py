@@ -114,6 +114,20 @@ async def test_a_failure_waits_too(database: Database) -> None:
     await database.write(work)
 
 
+async def test_a_failure_that_others_are_told_of_reaches_its_owner_in_the_morning(database: Database) -> None:
+    clock = FakeClock(NIGHT)
+    house = replace(endings(clock), channels={"email": Email(), "slack": Email()})
+
+    def work(connection: sa.Connection) -> None:
+        run = fires(connection, clock, tells=("slack:C0123",))
+        assert house.failed(connection, run, {}, "model", "no answer")
+        assert told(connection, clock) == [("notice", "C0123")]
+        clock.advance(MORNING - NIGHT)
+        assert told(connection, clock) == [("notice", "ada@example.com")]
+
+    await database.write(work)
+
+
 async def test_what_needs_a_decision_passes_and_is_not_held_up_by_what_waits(database: Database) -> None:
     clock = FakeClock(NIGHT)
 

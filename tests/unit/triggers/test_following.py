@@ -138,6 +138,44 @@ async def test_what_a_webhook_brought_goes_with_a_firing_that_is_left_out(room: 
     assert (whole.payload, whole.fields) == (None, None)
 
 
+TO_BOB = [("Bob", "slack", "@Bob")]
+TO_THE_CHANNEL = [(None, "slack", "C0123")]
+
+
+@pytest.mark.parametrize(
+    ("channels", "results", "failures"),
+    [
+        (None, [("Ada", "slack", "@Ada")], [("Ada", "slack", "@Ada")]),
+        (["email"], [("Ada", "email", "@Ada")], [("Ada", "email", "@Ada")]),
+        (["slack:C0123"], TO_THE_CHANNEL, [*TO_THE_CHANNEL, ("Ada", "slack", "@Ada")]),
+        (["Bob"], TO_BOB, [*TO_BOB, ("Ada", "slack", "@Ada")]),
+        (["slack:C0123", "Ada"], [*TO_THE_CHANNEL, ("Ada", "slack", "@Ada")], None),
+    ],
+)
+async def test_a_failure_is_told_to_the_owner_besides_and_once_wherever_results_go(
+    room: Unattended,
+    channels: list[str] | None,
+    results: list[tuple[str | None, str, str]],
+    failures: list[tuple[str | None, str, str]] | None,
+) -> None:
+    await room.make(channels=channels)
+    await room.tick(seconds=60)
+    await room.end()
+    await room.tick(seconds=60)
+    await room.end("It broke.")
+    assert await room.told_of("answer") == results
+    assert await room.told_of("notice") == (failures or results)
+
+
+async def test_what_a_person_wrote_there_and_fails_is_told_where_they_wrote(room: Unattended) -> None:
+    trigger = await room.make(channels=["slack:C0123"])
+    await room.tick(seconds=60)
+    await room.end()
+    await room.writes((await room.firings(trigger))[0].thread_id, "And yesterday?", BOB, "slack")
+    await room.end("It broke.")
+    assert await room.told_of("notice") == TO_THE_CHANNEL
+
+
 # -- again and again -------------------------------------------------------------------------------------
 
 

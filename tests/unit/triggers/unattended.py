@@ -19,8 +19,8 @@ from pizzabot.database.schema import runs as runs_table
 from pizzabot.engine import control
 from pizzabot.engine.endings import Endings
 from pizzabot.ids import new_id
-from pizzabot.inbox import runs, threads
-from pizzabot.messages import Action, Decision, Event, Verdict
+from pizzabot.inbox import intake, runs, threads
+from pizzabot.messages import Accepted, Action, Decision, Event, InboundMessage, Verdict
 from pizzabot.people import People, Person
 from pizzabot.triggers import store
 from pizzabot.triggers.firing import Work
@@ -162,6 +162,21 @@ class Unattended:
             .order_by(outbox.c.id)
         )
         return [tuple(row) for row in await self.database.read(lambda c: c.execute(query).all())]
+
+    async def told_of(self, kind: str) -> list[tuple[str | None, str, str]]:
+        """To whom, and where, messages of a kind go, the oldest first."""
+        query = sa.select(outbox.c.person, outbox.c.channel, outbox.c.address).where(outbox.c.kind == kind)
+        rows = await self.database.read(lambda c: c.execute(query.order_by(outbox.c.id)).all())
+        return [tuple(row) for row in rows]
+
+    async def writes(
+        self, thread_id: str | None, text: str, person: Person = ADA, channel: str = "web"
+    ) -> Accepted:
+        """A person goes on with a thread."""
+        message, now = InboundMessage(channel, person.name, text, thread_id=thread_id), self.clock.now()
+        return await self.database.write(
+            lambda c: intake.accept(c, message, (), now, model="demo:demo", allowance=ALLOWANCE)
+        )
 
     # -- the engine's part -------------------------------------------------------------------------------
 
