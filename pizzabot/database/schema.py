@@ -83,6 +83,7 @@ threads = sa.Table(
     sa.Column("last_activity_at", UtcTime, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("tells", sa.JSON(none_as_null=True)),  # whom a trigger's results are told; NULL: its owner
+    sa.Column("skills", sa.JSON(none_as_null=True)),  # the only ones that its runs may use; NULL: all
 )
 IN_INBOX = threads.c.archived == sa.false()
 # Said in other words than IN_INBOX on purpose: without statistics SQLite takes the index of the whole inbox

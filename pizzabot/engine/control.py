@@ -99,6 +99,7 @@ def fork(
         title=title,
         title_source="user",
         thread_id=target,
+        skills=thread.skills,
     )
     answered = {m.run_id for m in kept if m.role == "assistant"}
     for message in kept:

@@ -39,8 +39,8 @@ _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}
 
 @dataclass(frozen=True, slots=True)
 class Unattended:
-    """How work begins that nobody wrote: which trigger began it, which skills its run may use (None: all),
-    and whom its results are told (None: its owner).
+    """How work begins that nobody wrote: which trigger began it, which skills the runs of its thread may
+    use (None: all), and whom its results are told (None: its owner).
     """
 
     trigger_id: str
@@ -173,7 +173,6 @@ def accept(
             person=message.person,
             model=model,
             allowance=allowance,
-            skills=unattended.skills if unattended is not None else None,
             trigger_id=unattended.trigger_id if unattended is not None else None,
         )
     audit.append(
@@ -248,4 +247,5 @@ def _new_thread(
         title=threads.one_line(title or first_words, threads.TITLE_LENGTH),
         title_source="user" if title else "first",
         tells=unattended.tells if unattended is not None else None,
+        skills=unattended.skills if unattended is not None else None,
     )

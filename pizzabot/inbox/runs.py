@@ -74,7 +74,11 @@ _BEFORE = (
     .limit(1)
 )
 _LEAVE = sa.update(runs).where(_THIS_ATTEMPT)
-_INSERT = sa.insert(runs)
+# What came from outside stays in the thread's history: whoever goes on with it may use no more than it began
+# with.
+_INSERT = sa.insert(runs).values(
+    skills=sa.select(threads.c.skills).where(threads.c.id == sa.bindparam("thread")).scalar_subquery()
+)
 # What was said beside a decision and reached no call is a message like any other from now on.
 _TAKE_HELD = sa.update(messages).where(_HELD).values(run_id=sa.bindparam("run"), aside_to=None)
 _ANY_HELD = sa.select(messages.c.author).where(_HELD).limit(1)
@@ -188,13 +192,12 @@ def create(
     person: str,
     model: str,
     allowance: Mapping[str, Any],
-    skills: Sequence[str] | None = None,
     trigger_id: str | None = None,
 ) -> str:
     """A queued run that takes every held message of the thread, all together, in order.
 
-    `allowance` holds what the run may use (`agent.limits.Bounds`); `usd` in it is its budget. With `skills`
-    it may use no others.
+    `allowance` holds what the run may use (`agent.limits.Bounds`); `usd` in it is its budget. Its skills are
+    those of its thread.
     """
     run_id = new_id()
     connection.execute(
@@ -210,7 +213,7 @@ def create(
             "queued_at": now,
             "used": {},
             "allowance": dict(allowance),
-            "skills": list(skills) if skills is not None else None,
+            "thread": thread_id,
             "trigger_id": trigger_id,
         },
     )

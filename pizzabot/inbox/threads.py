@@ -25,7 +25,7 @@ UNATTENDED = "trigger"  # the channel of a thread that nobody wrote: it lives in
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation's row."""
+    """A conversation's row. With `skills` its runs may use no others."""
 
     id: str
     title: str
@@ -41,6 +41,7 @@ class Thread:
     last_activity_at: datetime
     created_at: datetime
     tells: Sequence[str] | None = None
+    skills: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ def create(
     title_source: str,
     thread_id: str | None = None,
     tells: Sequence[str] | None = None,
+    skills: Sequence[str] | None = None,
 ) -> str:
     """A new, empty, read thread; without an address it lives at its own id."""
     thread_id = thread_id or new_id()
@@ -160,6 +162,7 @@ def create(
             "last_activity_at": now,
             "created_at": now,
             "tells": list(tells) if tells is not None else None,
+            "skills": list(skills) if skills is not None else None,
         },
     )
     connection.execute(_INSERT_ADDRESS, {"channel": channel, "address": place, "thread_id": thread_id})
