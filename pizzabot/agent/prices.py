@@ -55,6 +55,9 @@ class Price(Protocol):
     def cache_write(self) -> float | None: ...
 
 
+_MOST_TOKENS = 2**40  # more than any call can use; sums of many fit into a column
+
+
 def amount_of(usage: Mapping[str, Any] | None) -> Amount:
     """What LangChain's `usage_metadata` says (langchain_core.messages.ai.UsageMetadata).
 
@@ -63,14 +66,20 @@ def amount_of(usage: Mapping[str, Any] | None) -> Amount:
     """
     if not usage:
         return Amount()
-    details = {key: int(value or 0) for key, value in (usage.get("input_token_details") or {}).items()}
+    details = {key: _counted(value) for key, value in (usage.get("input_token_details") or {}).items()}
     cached = sum(value for key, value in details.items() if key.endswith("cache_read"))
     written = sum(
         value
         for key, value in details.items()
         if key.endswith("cache_creation") or key.startswith("ephemeral_")
     )
-    return Amount(int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0), cached, written)
+    read, wrote = _counted(usage.get("input_tokens")), _counted(usage.get("output_tokens"))
+    return Amount(read, wrote, cached, written)
+
+
+def _counted(tokens: Any) -> int:
+    """A number of tokens as a database keeps it. Below nothing would give budget back."""
+    return min(max(0, int(tokens or 0)), _MOST_TOKENS)
 
 
 def list_price(model: str) -> ListPrice | None:

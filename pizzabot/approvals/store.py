@@ -507,8 +507,8 @@ def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
 
 
 def any_decided(connection: sa.Connection, question_ids: Sequence[str]) -> bool:
-    """Whether one of these questions has its answer by now."""
+    """Whether one of these questions has its answer by now, or was withdrawn, so that nobody will answer."""
     return any(
-        (action := answered(connection, question_id)) is not None and not action.is_open
+        (action := answered(connection, question_id)) is None or not action.is_open
         for question_id in question_ids
     )

@@ -57,7 +57,7 @@ def _where(condition: sa.ColumnElement[bool]) -> dict[str, Any]:
     return {"sqlite_where": condition, "postgresql_where": condition}
 
 
-_Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_Large = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # Text that is looked up by its beginning: compared by code points, whatever the server's locale.
 _Plain = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
@@ -120,7 +120,7 @@ thread_addresses = sa.Table(
 messages = sa.Table(
     "messages",
     metadata,
-    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("seq", _Large, primary_key=True),
     _thread_key(nullable=False),
     sa.Column("run_id", sa.Text),  # NULL on a person's message: held for the next run
     sa.Column("role", sa.Text, nullable=False),  # user | assistant | notice | title (searched, not shown)
@@ -145,7 +145,7 @@ inbound = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     # No foreign key: what was taken once stays taken when its thread is deleted.
     sa.Column("thread_id", sa.Text, nullable=False),
-    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("message_seq", _Large, nullable=False),
     sa.Column("received_at", UtcTime, nullable=False),
 )
 
@@ -174,7 +174,7 @@ attachments = sa.Table(
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
     _thread_key(nullable=False, index=True),
-    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("message_seq", _Large, nullable=False),
     sa.Column("filename", sa.Text, nullable=False),
     sa.Column("media_type", sa.Text, nullable=False),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
@@ -338,7 +338,7 @@ outbox = sa.Table(
     sa.Column("person", sa.Text),
     sa.Column("kind", sa.Text, nullable=False),  # answer | notice | action | status | digest
     _thread_key(nullable=False, index=True),
-    sa.Column("message_seq", _Sequence),
+    sa.Column("message_seq", _Large),
     sa.Column("action_id", sa.Text),
     sa.Column("external_id", sa.Text),  # set: repaint this copy
     sa.Column("state", sa.Text, nullable=False),  # pending | sending | unknown | sent | failed | put_off
@@ -400,7 +400,7 @@ digests = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("person", sa.Text, nullable=False),
     _thread_key(nullable=False, index=True),
-    sa.Column("message_seq", _Sequence, nullable=False),
+    sa.Column("message_seq", _Large, nullable=False),
     sa.Column("content", sa.JSON, nullable=False),  # what it lists beside actions: digests.content
     sa.Column("made_at", UtcTime, nullable=False),
     sa.Index("digests_of_person", "person", "id"),
@@ -417,7 +417,7 @@ digest_items = sa.Table(
 activity = sa.Table(
     "activity",
     metadata,
-    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("seq", _Large, primary_key=True),
     _thread_key(nullable=False),
     sa.Column("run_id", sa.Text, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),  # model | tool | wait | limit | retry
@@ -434,14 +434,14 @@ activity = sa.Table(
 usage = sa.Table(
     "usage",
     metadata,
-    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("seq", _Large, primary_key=True),
     # No foreign key: what was spent outlives the thread.
     sa.Column("thread_id", sa.Text, nullable=False, index=True),
     sa.Column("run_id", sa.Text, nullable=False, index=True),
     sa.Column("person", sa.Text, nullable=False),
     sa.Column("model", sa.Text, nullable=False),
-    sa.Column("input_tokens", sa.Integer, nullable=False),
-    sa.Column("output_tokens", sa.Integer, nullable=False),
+    sa.Column("input_tokens", _Large, nullable=False),
+    sa.Column("output_tokens", _Large, nullable=False),
     sa.Column("cost_usd", sa.Float),  # NULL: the price is not known
     sa.Column("at", UtcTime, nullable=False, index=True),
     sa.Column("trigger_id", sa.Text),  # of the run; as the thread, it need not be there any more
@@ -579,7 +579,7 @@ sessions = sa.Table(
 audit = sa.Table(
     "audit",
     metadata,
-    sa.Column("seq", _Sequence, primary_key=True),
+    sa.Column("seq", _Large, primary_key=True),
     sa.Column("at", UtcTime, nullable=False),
     sa.Column("actor", sa.Text, nullable=False),
     sa.Column("via", sa.Text, nullable=False),

@@ -36,7 +36,7 @@ from pizzabot.engine.workflows import Workflows
 from pizzabot.errors import PizzaBotError
 from pizzabot.inbox import runs, threads
 from pizzabot.inbox.runs import Run
-from pizzabot.messages import ActionState, Event, RunState
+from pizzabot.messages import Action, ActionState, Event, RunState
 from pizzabot.outbox import recipients
 from pizzabot.people import People
 from pizzabot.tracing import OFF, Span, Tracer
@@ -229,9 +229,16 @@ class Engine:
         try:
             needed: frozenset[str] = frozenset()
             if not fresh:
-                answered, needed = await self._database.read(
-                    lambda c: (actions.limits_of_run(c, run.id), actions.skills_of_run(c, run.id))
-                )
+
+                def read(
+                    connection: sa.Connection,
+                ) -> tuple[Sequence[Action], frozenset[str]]:
+                    _still_held(connection, run)
+                    return actions.limits_of_run(connection, run.id), actions.skills_of_run(
+                        connection, run.id
+                    )
+
+                answered, needed = await self._database.read(read)
                 running.refused = any(
                     action.state is ActionState.REJECTED or action.lapsed for action in answered
                 )
@@ -329,6 +336,7 @@ class Engine:
 
     async def _input(self, run: Run) -> dict[str, Any]:
         def read(connection: sa.Connection) -> tuple[conversation.Asked, Sequence[effects.Made]]:
+            _still_held(connection, run)
             thread = threads.get(connection, run.thread_id)
             earlier, messages = (
                 runs.before(connection, run),
@@ -410,6 +418,12 @@ def _told(connection: sa.Connection, thread_id: str, seq: int, earlier: Run | No
         return None
     message = threads.message(connection, made.message_seq)
     return message.text if message is not None else None
+
+
+def _still_held(connection: sa.Connection, run: Run) -> None:
+    """Raise RunStopped when the run was stopped before its attempt could be told."""
+    if not runs.holds(connection, run):
+        raise RunStopped
 
 
 async def _progress(graph: Graph, config: RunnableConfig, run_id: str) -> Mapping[str, Any] | None:

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from pizzabot.engine.workflows import DbosWorkflows
+from pizzabot.inbox import runs
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import Served, serving, write_home
 from tests.scenario.acting import answers, ask, ask_until, call, notices
@@ -86,3 +87,33 @@ async def test_a_stop_is_told_where_the_thread_lives(served: Served) -> None:
         return [row[0] for row in rows]
 
     assert await served.doors._database.read(told) == ["notice"]
+
+
+@pytest.mark.parametrize("what", ["everything", "thread"])
+async def test_a_run_that_is_stopped_between_its_claim_and_its_start_asks_no_model(
+    served: Served, model: ModelServer, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    start = DbosWorkflows.start
+    ada, words = served.doors.people.owner, f"between claim and start, {what}"
+    thread_id, stopped = "", asyncio.Event()
+
+    async def stopped_first(self: DbosWorkflows, run_id: str, attempt: int) -> None:
+        if not stopped.is_set():
+            stopped.set()
+            if what == "everything":
+                await served.doors.stop_everything(ada, "web")
+            else:
+                run = await served.doors._database.read(lambda c: runs.get(c, run_id))
+                assert run is not None
+                await served.doors.stop_thread(run.thread_id, ada, "web")
+        await start(self, run_id, attempt)
+
+    warm = await ask(served, "[[say warm]]")
+    await served.wait(warm, "idle", seconds=120)  # loads what the first run of a process loads
+    monkeypatch.setattr(DbosWorkflows, "start", stopped_first)
+    thread_id = await ask(served, f"[[say {words}]]")
+    await stopped.wait()
+    assert (await served.wait(thread_id, "stopped"))["state"] == "stopped"
+    await asyncio.sleep(1)  # nothing tells that nothing happens
+    await served.http.post("/api/resume")
+    assert not [asked for asked in model.asked if words in str(asked.messages)]

@@ -117,3 +117,18 @@ def test_no_list_price_is_negative_or_dearer_from_the_cache() -> None:
         assert price is not None
         assert price.cached_input is not None
         assert 0 < price.cached_input < price.input < price.output
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"input_tokens": 10, "output_tokens": -1_000_000_000},
+        {"input_tokens": -1_000_000_000, "output_tokens": 10},
+        {"input_tokens": 10, "output_tokens": 10, "input_token_details": {"cache_read": -1_000_000_000}},
+    ],
+)
+def test_usage_below_nothing_gives_no_budget_back(usage: dict[str, object]) -> None:
+    amount = amount_of(usage)
+    assert amount.input >= 0
+    assert amount.output >= 0
+    assert (cost_usd("openai:gpt-5-mini", amount, {}) or 0.0) >= 0.0

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from pizzabot.agent import activity
 from pizzabot.agent.activity import Sum, Tokens
+from pizzabot.agent.prices import amount_of, cost_usd
 from pizzabot.agent.spending import Bound, DayBudget, Spending, Today
 from pizzabot.approvals.raises import Raised, is_first_note
 from pizzabot.database.connection import Database
@@ -146,3 +147,31 @@ def test_a_budget_is_used_up_when_nothing_is_left(usd: float, is_used_up: bool) 
 
 def test_sums_add_up() -> None:
     assert Sum(1.0, 2, 3, 4).plus(Sum(1.0, 1, 1, 1), Sum(0.5, 0, 1, 0)) == Sum(2.5, 3, 5, 5)
+
+
+async def test_usage_beyond_what_a_database_counts_is_kept(database: Database, clock: FakeClock) -> None:
+    amount = amount_of({"input_tokens": 10**20, "output_tokens": 1})
+    cost = cost_usd("openai:gpt-5-mini", amount, {})
+    tokens = Tokens(amount.input, amount.output, cost)
+    await database.write(
+        lambda c: activity.spend(
+            c, tokens, clock.now(), thread_id="t", run_id="r", person="Ada", model="openai:gpt-5-mini"
+        )
+    )
+    day = clock.now().replace(hour=0)
+    assert (await database.read(lambda c: activity.sums(c, day, None)))["Ada"].usd >= 1.0
+
+
+async def test_one_absurd_answer_keeps_nobody_from_summing_up_the_day(
+    database: Database, clock: FakeClock
+) -> None:
+    """Each number fits into its column; together they do not."""
+    tokens = Tokens(2_000_000_000, 2_000_000_000, 1.0)
+    await database.write(
+        lambda c: activity.spend(
+            c, tokens, clock.now(), thread_id="t", run_id="r", person="Ada", model="openai:gpt-5-mini"
+        )
+    )
+    spending = Spending(DayBudget("UTC", usd=10.0))
+    found = await database.read(lambda c: spending.today(c, clock.now(), "Bob"))
+    assert found.bounds[0].used == 1.0

@@ -179,7 +179,7 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
     assert (await office.events())[-1][0] == "action.withdrawn"
 
 
-@pytest.mark.parametrize("more", [30.0, None])
+@pytest.mark.parametrize("more", [50.0, None])
 async def test_a_run_that_waits_for_more_of_a_day_goes_on_when_the_settings_give_more(
     office: Office, more: float | None
 ) -> None:
@@ -229,6 +229,25 @@ async def test_what_an_earlier_version_gave_an_expiry_is_parked_and_goes_on_with
     assert await office.run(action) is RunState.WAITING
     await office.later(24 * HOUR)
     assert (await office.action(action)).state is ActionState.WITHDRAWN
+    assert await office.run(action) is RunState.QUEUED
+
+
+async def test_a_run_pauses_for_no_question_that_was_withdrawn_before_it_paused(office: Office) -> None:
+    action = await asks_for_the_day(office)
+    at_work = sa.update(schema.runs).values(state="running")
+    await office.database.write(lambda c: c.execute(at_work).rowcount)
+    withdrawn = {"state": ActionState.WITHDRAWN}
+    await office.database.write(
+        lambda c: store.settle(c, action.id, [ActionState.PENDING], **withdrawn),
+    )
+    question = await office.database.read(
+        lambda c: c.execute(sa.select(schema.actions.c.question)).scalar_one()
+    )
+    run = await office.database.read(lambda c: runs.get(c, action.run_id))
+    assert run is not None
+    await office.database.write(
+        lambda c: office.endings.paused(c, run, {}, [question.rpartition("#")[0]]),
+    )
     assert await office.run(action) is RunState.QUEUED
 
 
