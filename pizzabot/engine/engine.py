@@ -229,16 +229,7 @@ class Engine:
         try:
             needed: frozenset[str] = frozenset()
             if not fresh:
-
-                def read(
-                    connection: sa.Connection,
-                ) -> tuple[Sequence[Action], frozenset[str]]:
-                    _still_held(connection, run)
-                    return actions.limits_of_run(connection, run.id), actions.skills_of_run(
-                        connection, run.id
-                    )
-
-                answered, needed = await self._database.read(read)
+                answered, needed = await self._database.read(lambda c: _answered(c, run))
                 running.refused = any(
                     action.state is ActionState.REJECTED or action.lapsed for action in answered
                 )
@@ -424,6 +415,12 @@ def _still_held(connection: sa.Connection, run: Run) -> None:
     """Raise RunStopped when the run was stopped before its attempt could be told."""
     if not runs.holds(connection, run):
         raise RunStopped
+
+
+def _answered(connection: sa.Connection, run: Run) -> tuple[Sequence[Action], frozenset[str]]:
+    """What was answered about the limits of a run, and the skills that asked; RunStopped as above."""
+    _still_held(connection, run)
+    return actions.limits_of_run(connection, run.id), actions.skills_of_run(connection, run.id)
 
 
 async def _progress(graph: Graph, config: RunnableConfig, run_id: str) -> Mapping[str, Any] | None:
