@@ -170,24 +170,25 @@ class Undecided:
         action = actions.get(connection, due.action_id)
         thread = threads.get(connection, action.thread_id) if action is not None else None
         person = self._endings.people.by_name(due.person)
-        if action is None or thread is None or person is None or not self._waits_for(person, action, thread):
+        if action is None:
             reminders.move(connection, due, None)
             return None
+        if thread is None or person is None or not self._waits_for(person, action, thread):
+            moved = self._move(connection, action, due, None, now)
+            return moved if moved != action else None
         timing = self._endings.timing(action)
         # A question without a clock is in the rows only for who put it off, and told once then.
         again = now + timing.reminder_after if timing.reminder_after is not None else None
-        if any(vote.person == person.name for vote in action.votes):
-            reminders.move(connection, due, again)  # an edit can void that vote
-            return None
+        voted = any(vote.person == person.name for vote in action.votes)  # an edit can void that vote
         quiet = quiet_until(person, now)
-        if quiet is not None and not (timing.urgent or _ends_before(action, quiet)):
-            reminders.move(connection, due, quiet)
-            return None
-        if not reminders.move(connection, due, again):
+        if voted or timing.urgent or (quiet is not None and _ends_before(action, quiet)):
+            quiet = None
+        moved = self._move(connection, action, due, quiet or again, now)
+        if moved is None:
             return None  # another process was first
-        if any(snooze.person == person.name for snooze in action.snoozes):
-            action = actions.revise(connection, action.id) or action
-            outbox.repaint(connection, action.id, action.shown, now)
+        if voted or quiet is not None:
+            return moved if moved != action else None
+        action = moved
         own = self._endings.own_places(thread)
         for place in recipients.for_reminder(own, person, self._endings.channels):
             self._say(connection, action, place, due.due_at)
@@ -200,6 +201,18 @@ class Undecided:
             subject=action.id,
             data={"thread": action.thread_id, "person": person.name},
         )
+        return action
+
+    def _move(
+        self, connection: sa.Connection, action: Action, due: Reminder, again: datetime | None, now: datetime
+    ) -> Action | None:
+        """Take a reminder for done, and with it a snooze, which the cards show; None: somebody else did."""
+        if not reminders.move(connection, due, again):
+            return None
+        if all(snooze.person != due.person for snooze in action.snoozes):
+            return action
+        action = actions.revise(connection, action.id) or action
+        outbox.repaint(connection, action.id, action.shown, now)
         return action
 
     def _waits_for(self, person: Person, action: Action, thread: threads.Thread) -> bool:

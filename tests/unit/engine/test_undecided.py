@@ -26,6 +26,7 @@ from pizzabot.engine.undecided import MORE_ROOM, NEW_DAY, Undecided
 from pizzabot.errors import Conflict, Forbidden, Invalid, Refused
 from pizzabot.inbox import pages, runs, threads
 from pizzabot.messages import FAILURES, Action, ActionKind, ActionState, Decision, RunState, Verdict
+from pizzabot.outbox import store as outbox
 from pizzabot.people import Notify, People, Person
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ALLOWANCE, waits
@@ -694,6 +695,48 @@ async def test_a_question_without_a_clock_is_told_again_only_to_who_put_it_off_a
     assert await office.later(HOUR) is None
     assert await office.said() == ["slack of Bob"]
     assert (await office.action(action)).state is ActionState.PENDING
+
+
+async def painted(office: Office, action: Action) -> list[tuple[str, str | None]]:
+    """Every copy of the card, once what is queued was delivered: where it is, and what it shows."""
+
+    def work(connection: sa.Connection) -> list[tuple[str, str | None]]:
+        now = office.clock.now()
+        while rows := outbox.take(connection, now, limit=100):
+            for row in rows:
+                found = store.get(connection, action.id)
+                assert found is not None
+                outbox.sent(connection, row, row.external_id or row.key, found.shown, now)
+        return [(copy.address, copy.shown_state) for copy in outbox.copies(connection, action.id)]
+
+    return await office.database.write(work)
+
+
+@pytest.mark.parametrize("then", ["in quiet hours", "approved by them", "decided by others only"])
+async def test_cards_show_no_snooze_any_more_once_it_is_over_whatever_is_said_then(
+    office: Office, then: str
+) -> None:
+    office.people = (ADA, BOB, EVE)
+    action = await office.asks(approvers=("Bob", "Eve"), quorum=2)
+    await snooze(office, action, BOB, office.clock.now() + HOUR)
+    if then == "in quiet hours":
+        quiet(office, "10:00-18:00")
+    elif then == "approved by them":
+        await office.decides(action, who=BOB)
+    else:
+        office.people = (ADA, EVE)
+    before = await office.action(action)
+    copies = await painted(office, action)
+    assert copies == [(address, before.shown) for address, _ in copies] != []
+    office.changed.clear()
+    await office.later(HOUR)
+    after = await office.action(action)
+    assert (before.snoozes != (), after.snoozes) == (True, ())
+    assert await office.said() == []
+    assert [changed.id for changed in office.changed] == [action.id]
+    copies = await painted(office, action)
+    assert copies == [(address, after.shown) for address, _ in copies] != []
+    assert after.shown != before.shown
 
 
 async def test_a_second_snooze_takes_the_place_of_the_first(office: Office) -> None:
