@@ -374,15 +374,15 @@ def forget_votes(connection: sa.Connection, action_id: str) -> None:
 # -- reading ---------------------------------------------------------------------------------------------
 
 
-def withdraw(connection: sa.Connection, thread_id: str) -> list[Action]:
-    """Nobody needs to decide what the thread's run asked; the withdrawn actions.
+def withdraw(connection: sa.Connection, thread_id: str, now: datetime) -> list[Action]:
+    """Nobody needs to decide any more what the thread's run asked; the withdrawn actions.
 
     What is asked about a trigger stays: it is no affair of a run.
     """
     rows = connection.execute(
         sa.update(actions)
         .where(actions.c.thread_id == thread_id, _OPEN, _OF_RUN)
-        .values(state=ActionState.WITHDRAWN)
+        .values(state=ActionState.WITHDRAWN, decided_at=now)
         .returning(*actions.c)
     ).all()
     if rows:

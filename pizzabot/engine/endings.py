@@ -81,7 +81,7 @@ class Endings:
         thread = threads.get(connection, thread_id)
         if run is None or thread is None or not runs.stop(connection, run.id, now):
             return False
-        for action in actions.withdraw(connection, thread_id):
+        for action in actions.withdraw(connection, thread_id, now):
             outbox.repaint(connection, action.id, action.state, now)
         text = f"Stopped by {person}. Retry goes on from here; a new message starts anew."
         if runs.any_held(connection, thread_id):
@@ -149,7 +149,7 @@ class Endings:
         if thread is None:
             return
         if thread.action_count:
-            for action in actions.withdraw(connection, run.thread_id):
+            for action in actions.withdraw(connection, run.thread_id, now):
                 outbox.repaint(connection, action.id, action.state, now)
         places = self._told_of_end(thread, run, kind)
         self._tell(connection, thread, seq, kind, now, self.authors(connection, thread, run), places)

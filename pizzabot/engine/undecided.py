@@ -96,7 +96,14 @@ class Undecided:
             return None
         why = NEW_DAY if today.day != action.args["day"] else MORE_ROOM
         still_open = [ActionState.PENDING, ActionState.EXPIRED]
-        withdrawn = actions.settle(connection, action.id, still_open, state=ActionState.WITHDRAWN, reason=why)
+        withdrawn = actions.settle(
+            connection,
+            action.id,
+            still_open,
+            state=ActionState.WITHDRAWN,
+            reason=why,
+            decided_at=now,
+        )
         if withdrawn is None:
             return None
         runs.requeue(connection, action.run_id, now)

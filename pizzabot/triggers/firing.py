@@ -284,7 +284,8 @@ def withdraw_question(connection: sa.Connection, trigger: Trigger, now: datetime
     if trigger.paused_action is None:
         return
     open_states = [ActionState.PENDING, ActionState.EXPIRED]
-    settled = actions.settle(connection, trigger.paused_action, open_states, state=ActionState.WITHDRAWN)
+    over = {"state": ActionState.WITHDRAWN, "decided_at": now}
+    settled = actions.settle(connection, trigger.paused_action, open_states, **over)
     if settled is not None:
         outbox.repaint(connection, settled.id, settled.state, now)
 

@@ -228,6 +228,30 @@ async def test_two_questions_that_wait_at_once_wait_once(database: Database, clo
     assert run["ended_at"] is None
 
 
+async def test_a_question_that_was_withdrawn_waits_no_longer_than_until_then(
+    database: Database, clock: FakeClock
+) -> None:
+    def work(connection: sa.Connection) -> str:
+        thread_id = arrives(connection, clock).thread_id
+        run = starts(connection, clock)
+        actions.ask(
+            connection, question(), clock.now(), thread_id=thread_id, run_id=run.id, requested_by="Ada"
+        )
+        runs.pause(connection, run, clock.now(), used={}, decided=False)
+        clock.advance(timedelta(hours=12))
+        (withdrawn,) = actions.withdraw(connection, thread_id, clock.now())
+        assert withdrawn.decided_by is None
+        runs.requeue(connection, run.id, clock.now())
+        return thread_id
+
+    thread_id = await database.write(work)
+    clock.advance(timedelta(hours=18))
+    (run,) = await _trace(database, clock, thread_id)
+    assert (run["ended_at"], run["waiting_milliseconds"]) == (None, 12 * 3_600_000)
+    step = _step(run, "decision", outcome="withdrawn")
+    assert (step["milliseconds"], step.get("decided_by")) == (12 * 3_600_000, None)
+
+
 async def test_a_long_thread_is_told_in_parts(database: Database, clock: FakeClock) -> None:
     def work(connection: sa.Connection) -> str:
         thread_id = arrives(connection, clock).thread_id

@@ -249,7 +249,7 @@ async def test_who_may_decide(
     refusal = await _refused(database, clock, _word(action), person, error)
     assert refusal.code == ("not_an_approver" if error is Forbidden else "not_found")
     # Also in a state that is over: nobody learns more than they may see.
-    await database.write(lambda c: store.withdraw(c, action.thread_id))
+    await database.write(lambda c: store.withdraw(c, action.thread_id, clock.now()))
     assert (await _refused(database, clock, _word(action), person, error)).code == refusal.code
 
 
@@ -277,7 +277,7 @@ async def test_a_hidden_action_and_no_action_are_told_in_the_same_words(
 Change = Callable[[sa.Connection, Action], object]
 OVER: dict[ActionState, Change] = {
     ActionState.EXPIRED: lambda c, a: store.settle(c, a.id, [ActionState.PENDING], state=ActionState.EXPIRED),
-    ActionState.WITHDRAWN: lambda c, a: store.withdraw(c, a.thread_id),
+    ActionState.WITHDRAWN: lambda c, a: store.withdraw(c, a.thread_id, a.created_at),
 }
 
 
@@ -466,7 +466,7 @@ async def test_a_withdrawn_question_that_is_asked_again_is_a_new_action(
     first = await _waits(database, clock, id="q")
 
     def again(connection: sa.Connection) -> tuple[Action, bool]:
-        assert len(store.withdraw(connection, first.thread_id)) == 1
+        assert len(store.withdraw(connection, first.thread_id, clock.now())) == 1
         assert store.answered(connection, "q") is None
         return store.ask(
             connection,

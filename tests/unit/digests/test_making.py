@@ -392,7 +392,7 @@ async def test_withdrawn_actions_repaint_it_as_well(database: Database, clock: F
         assert digest is not None
         (row,) = told(connection, clock)
         outbox.sent(connection, row, "D0/1.1", digest.state, clock.now())
-        for withdrawn in actions.withdraw(connection, action.thread_id):
+        for withdrawn in actions.withdraw(connection, action.thread_id, clock.now()):
             outbox.repaint(connection, withdrawn.id, withdrawn.state, clock.now())
         assert [row.kind for row in told(connection, clock)] == ["digest"]
 

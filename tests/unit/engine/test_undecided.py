@@ -175,6 +175,7 @@ async def test_a_run_that_waits_for_more_of_a_day_goes_on_with_the_next_one(
     await office.later(timedelta(seconds=1))
     over = await office.action(action)
     assert (over.state, over.reason) == (ActionState.WITHDRAWN, NEW_DAY)
+    assert (over.decided_by, over.decided_at) == (None, midnight)
     assert await office.run(action) is RunState.QUEUED
     assert [changed.id for changed in office.changed] == [action.id]
     assert (await office.events())[-1][0] == "action.withdrawn"
