@@ -88,6 +88,7 @@ class Triggers:
         self._database, self._clock, self._people, self._seal = database, clock, people, seal
         self._ticker, self._publish, self._changed = ticker, publish, changed
         self._has_skill = has_skill
+        self._refused: dict[str, datetime] = {}  # by trigger: when that was said last
         self._delivered: defaultdict[str, deque[datetime]] = defaultdict(deque)
 
     # -- seeing ------------------------------------------------------------------------------------------
@@ -258,6 +259,8 @@ class Triggers:
         )
         proof = await asyncio.to_thread(self._proof, trigger, headers, raw, now)
         if trigger is None or proof is None or not trigger.enabled or trigger.kind != "webhook":
+            if trigger is not None:
+                self._note_refused(trigger, now)
             raise NotProven(_NOT_PROVEN)
         key = headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= 255 and is_storable(key)):
@@ -310,6 +313,16 @@ class Triggers:
                 return None
             return webhooks.proof_by_signature(key, headers, body, now)
         return webhooks.proof_by_secret(trigger.secret, headers)
+
+    def _note_refused(self, trigger: Trigger, now: datetime) -> None:
+        """Say in the log what its sender is not told; of each trigger once a minute, whoever knocks."""
+        last = self._refused.get(trigger.id)
+        if last is not None and abs((now - last).total_seconds()) < _MINUTE:
+            return
+        self._refused[trigger.id] = now
+        is_open = trigger.enabled and trigger.kind == "webhook"
+        why = "it did not prove itself" if is_open else "the trigger is off, or no webhook"
+        logger.warning("a delivery to the trigger %s was refused: %s", trigger.name, why)
 
     def _count(self, trigger: Trigger, now: datetime) -> None:
         taken = self._delivered[trigger.id]

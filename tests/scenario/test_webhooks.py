@@ -203,6 +203,19 @@ async def test_every_refusal_is_the_same_answer_to_the_byte(
         assert await firings(served, one) == []
 
 
+async def test_the_log_says_once_a_minute_which_trigger_refused_and_why(
+    served: Served, outside: httpx.AsyncClient, moving: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    trigger = await make(served)
+    for _ in range(3):
+        await outside.post(f"/hooks/{trigger['id']}", headers={"X-Trigger-Secret": "guessed-secret-4711"})
+    moving.advance(timedelta(minutes=1))
+    await outside.post(f"/hooks/{trigger['id']}")
+    said = [r.getMessage() for r in caplog.records if "was refused" in r.getMessage()]
+    assert said == [f"a delivery to the trigger {trigger['name']} was refused: it did not prove itself"] * 2
+    assert "guessed-secret-4711" not in caplog.text
+
+
 async def test_the_refusal_is_json_that_names_no_trigger(served: Served, outside: httpx.AsyncClient) -> None:
     answer = await outside.post(f"/hooks/{new_id()}")
     assert answer.json() == {
