@@ -83,7 +83,8 @@ def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption
         print(f"{'next':<9} {_next(api, trigger)}")
         if trigger["kind"] == "webhook":
             print(f"{'url':<9} {api.server.url}/hooks/{trigger['id']}")
-        print(f"{'prompt':<9} {shortened(trigger['prompt'], 1000)}")
+        if trigger["prompt"] is not None:  # a digest has none
+            print(f"{'prompt':<9} {shortened(trigger['prompt'], 1000)}")
         if found:
             print()
             print_table(

@@ -1,0 +1,98 @@
+"""`pizzabot triggers …` on a running server: what is printed beside what, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from pizzabot.cli import main
+from pizzabot.cli.place import write_address
+from pizzabot.ids import new_id
+from tests.fakes.model_server import ModelServer
+from tests.fakes.runtime import PEOPLE, Served, serving, write_home
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MORE = """
+[[triggers]]
+name = "From the file"
+cron = "0 3 1 1 *"
+prompt = "[[say done]]"
+"""
+
+
+class Said(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """What is printed as a word and its value, up to the first empty line."""
+        lines = self.out.partition("\n\n")[0].splitlines()
+        return {key: value.strip() for key, _, value in (line.partition(" ") for line in lines)}
+
+
+Command = Callable[..., Awaitable[Said]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    people = PEOPLE.replace('role = "owner"', 'role = "owner"\ndigest = "0 8 * * *"', 1)
+    with ModelServer() as model:
+        path = tmp_path_factory.mktemp("triggers") / "home"
+        home = write_home(path, model.url, people=people, more_toml=MORE)
+        async with serving(home) as running:
+            home.lock_file.write_text(f"{os.getpid()}\n")
+            write_address(home, "127.0.0.1", running.port)
+            yield running
+
+
+@pytest.fixture
+def command(served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `pizzabot triggers` with these words, for the home of the server."""
+    for name in [name for name in os.environ if name.startswith("PIZZABOT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIZZABOT_HOME", str(served.home.path))
+
+    async def run(*words: str) -> Said:
+        code = await asyncio.to_thread(main, ["triggers", *words])
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+async def made(command: Command, *words: str) -> str:
+    """The name of a new trigger: yearly, unless the words say otherwise."""
+    name = new_id()
+    when = () if "--webhook" in words else ("--cron", "0 3 1 1 *")
+    said = await command("add", name, "--prompt", "[[say done]]", *when, *words)
+    assert said.code == 0, said.err
+    return name
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("cron", {"cron", "prompt"}),
+        ("webhook", {"url", "prompt"}),
+        ("digest", {"cron"}),
+    ],
+)
+async def test_every_kind_is_shown_with_the_rows_that_it_has(
+    command: Command, kind: str, rows: set[str]
+) -> None:
+    names = {"digest": "digest:Ada"}
+    words = ("--webhook",) if kind == "webhook" else ()
+    said = await command("show", names.get(kind) or await made(command, *words))
+    assert (said.code, said.err) == (0, "")
+    assert said.rows["kind"] == kind
+    assert rows == said.rows.keys() & {"cron", "url", "prompt"}
