@@ -70,7 +70,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         group, _, name = row.words.rpartition(" ")
         if group and group not in groups:
             groups[group] = _typer(GROUPS[group])
-            groups[group].callback()(_nothing)
+            groups[group].callback()(_root)
             app.add_typer(groups[group], name=group)
         target = groups[group] if group else app
         target.command(name, help=row.summary)(_loaded(row) if meant else _nothing)
@@ -88,11 +88,11 @@ def _typer(summary: str) -> typer.Typer:
 
 
 def _root(home: HomeOption = None) -> None:
-    """Nothing to do: the option stands behind the command by now, and only its mistakes arrive here."""
+    """Nothing to do: the option stands behind the command by now. Here arrive its mistakes, and `--help`."""
 
 
 def _nothing() -> None:
-    """A command or group that is only named."""
+    """A command that is only named."""
 
 
 def _loaded(row: Command) -> Callable[..., Any]:

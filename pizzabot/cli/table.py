@@ -142,15 +142,28 @@ def quick_answer(arguments: Sequence[str]) -> str | None:
 
 
 def home_behind(arguments: Sequence[str]) -> list[str]:
-    """`--home DIR` before the command moved behind it, where every command knows the option."""
-    words = list(arguments)
-    moved: list[str] = []
+    """`--home DIR` before the command moved behind it, where every command knows the option.
+
+    A group has no command of its own: what stands between it and its command is moved as well, and for the
+    group's own `--help` it stays with the group.
+    """
+    moved, words = _leading_home(list(arguments))
+    group = words[:1] if words and words[0] in GROUPS else []
+    if group:
+        nearer, rest = _leading_home(words[1:])
+        moved, words = nearer or moved, [*group, *rest]
+    if moved == ["--home"]:
+        return [*group, *moved]  # without its value: the parser says so
+    if not moved or len(words) <= len(group) or (not group and words[0].startswith("-")):
+        return words
+    depth = len(group) if words[len(group)].startswith("-") else len(group) + 1
+    return [*words[:depth], *moved, *words[depth:]]
+
+
+def _leading_home(words: list[str]) -> tuple[list[str], list[str]]:
+    """The last `--home DIR` of those that `words` begins with, and what comes after them."""
+    found: list[str] = []
     while words and words[0].partition("=")[0] == "--home":
         length = 1 if "=" in words[0] else 2
-        moved, words = words[:length], words[length:]
-    if moved == ["--home"]:
-        return moved  # without its value: the parser says so
-    depth = 2 if words and words[0] in GROUPS else 1
-    if not moved or len(words) < depth or words[0].startswith("-"):
-        return words
-    return [*words[:depth], *moved, *words[depth:]]
+        found, words = words[:length], words[length:]
+    return found, words

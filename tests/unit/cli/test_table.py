@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pizzabot import __version__
-from pizzabot.cli.table import COMMANDS, Command, help_text, home_behind, quick_answer
+from pizzabot.cli.table import COMMANDS, GROUPS, Command, help_text, home_behind, quick_answer
 
 DOCS = Path(__file__).parents[3] / "docs" / "commands.md"
 SERVER = {"langgraph", "langchain", "deepagents", "dbos", "sqlalchemy", "mcp", "starlette", "uvicorn"}
@@ -60,6 +60,12 @@ def test_the_docs_name_no_command_that_is_not_there() -> None:
         (["ask", "--home", "x"], ["ask", "--home", "x"]),
         (["ask", "--", "--home"], ["ask", "--", "--home"]),
         (["--home", "x", "mcp"], ["mcp"]),
+        (["--home", "x", "mcp", "--help"], ["mcp", "--home", "x", "--help"]),
+        (["mcp", "--help", "--home", "x"], ["mcp", "--help", "--home", "x"]),
+        (["mcp", "--home", "x", "list"], ["mcp", "list", "--home", "x"]),
+        (["--home=x", "mcp", "--home=y", "list"], ["mcp", "list", "--home=y"]),
+        (["mcp", "--home", "x"], ["mcp"]),
+        (["mcp", "--home"], ["mcp", "--home"]),
         (["--home", "x"], []),
         (["--home"], ["--home"]),
         (["--homely", "ask"], ["--homely", "ask"]),
@@ -69,6 +75,28 @@ def test_the_docs_name_no_command_that_is_not_there() -> None:
 )
 def test_home_before_the_command_is_home_behind_it(given: list[str], meant: list[str]) -> None:
     assert home_behind(given) == meant
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--home x GROUP --help",
+        "--home=x GROUP --help",
+        "GROUP --home x --help",
+        "GROUP --help --home x",
+        "GROUP --help",
+    ],
+)
+def test_a_group_helps_wherever_the_home_stands(
+    group: str, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pizzabot.cli import main
+
+    assert main(given.replace("GROUP", group).split()) == 0
+    said = capsys.readouterr()
+    assert GROUPS[group] in said.out
+    assert said.err == ""
 
 
 @pytest.mark.parametrize("given", [[], ["--help"], ["-h"], ["--home", "x"], ["--home", "x", "--help"]])
