@@ -115,9 +115,8 @@ def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
             if skill.casefold() not in usable:
                 wrong = True
                 said = f'[[triggers]] "{table.name}": there is no skill {skill} that can be used'
-                yield Finding(
-                    "error", "triggers", said, "correct it, or add the skill; `pizzabot skills` lists them"
-                )
+                cure = "correct it, or add the skill; `pizzabot skills list` shows them"
+                yield Finding("error", "triggers", said, cure)
     if settings.triggers and not wrong:
         count = len(settings.triggers)
         yield Finding("ok", "triggers", f"{count} in pizzabot.toml")

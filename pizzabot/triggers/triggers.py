@@ -424,7 +424,7 @@ class Triggers:
         if unknown:
             raise wrong(
                 "skills",
-                f'names none that can be used: "{unknown[0][:60]}"; `pizzabot skills` lists those that can',
+                f'names none that can be used: "{unknown[0][:60]}"; `pizzabot skills list` shows which can',
             )
 
     def _own(self, trigger: Trigger, person: Person) -> None:

@@ -13,7 +13,8 @@ import pytest
 from pizzabot import __version__
 from pizzabot.cli.table import COMMANDS, GROUPS, Command, help_text, home_behind, quick_answer
 
-DOCS = Path(__file__).parents[3] / "docs" / "commands.md"
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs" / "commands.md"
 SERVER = {"langgraph", "langchain", "deepagents", "dbos", "sqlalchemy", "mcp", "starlette", "uvicorn"}
 HEAVY = SERVER | {"httpx", "typer", "rich", "pydantic"}
 
@@ -48,6 +49,20 @@ def test_the_docs_name_no_command_that_is_not_there() -> None:
     for heading in re.findall(r"^### `pizzabot ([^`]*)`", DOCS.read_text(encoding="utf-8"), re.MULTILINE):
         words = heading.split()
         assert words[0] in known or " ".join(words[:2]) in known
+
+
+@pytest.mark.parametrize("folder", ["pizzabot", "adapters", "docs", "templates"])
+def test_every_command_that_a_text_names_is_there(folder: str) -> None:
+    known = {command.words for command in COMMANDS}
+    files = [file for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".j2", ".toml")]
+    assert files
+    for file in files:
+        for found in re.findall(r"`pizzabot ([a-z][^`]*)`", file.read_text(encoding="utf-8")):
+            first, *more = found.split()
+            either = more[0].split("|") if more else []
+            told = {first} if first in known else {f"{first} {word}" for word in either}
+            assert told, f"{file}: {found} is a group"
+            assert told <= known, f"{file}: {found}"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def test_a_skill_that_cannot_be_used_is_refused_when_it_is_written(trigger
     made = (await triggers.create(MORNING | {"skills": ["books"]}, ADA, "web")).trigger
     with pytest.raises(Invalid, match='skills: names none that can be used: "cellar"'):
         await triggers.change(made.id, {"skills": ["books", "cellar"]}, ADA, "web")
-    with pytest.raises(Invalid, match="pizzabot skills"):
+    with pytest.raises(Invalid, match="pizzabot skills list"):
         await triggers.create(MORNING | {"name": "Other", "skills": ["cellar"]}, ADA, "web")
 
 
