@@ -44,6 +44,8 @@ def error_body(error: Refused, action: Mapping[str, Any] | None = None) -> dict[
     shown: dict[str, Any] = {"code": error.code, "message": str(error)}
     if error.details.get("errors"):
         shown["errors"] = list(error.details["errors"])
+    if error.details.get("thread_id"):
+        shown["thread_id"] = error.details["thread_id"]
     return {"error": shown} | ({"action": dict(action)} if action is not None else {})
 
 

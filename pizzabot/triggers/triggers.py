@@ -22,7 +22,7 @@ from pizzabot.database.connection import Database, write_now
 from pizzabot.errors import ConfigError, Conflict, Forbidden, Invalid, NotFound, Refused
 from pizzabot.ids import new_id
 from pizzabot.inbox import runs
-from pizzabot.messages import Event
+from pizzabot.messages import ACTIVE_RUN_STATES, Event, RunState
 from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
 from pizzabot.triggers import firing, prompts, store, webhooks
@@ -44,6 +44,7 @@ T = TypeVar("T")
 MAX_BODY_BYTES = 1024 * 1024
 DELIVERIES_PER_MINUTE = 60  # of one trigger
 MAX_PENDING = 1_000  # of one trigger: what it has to do is longer than a person would ever read
+_LOOKED_AT = 20  # of the newest firings, for the one that is at work
 _NOT_PROVEN = "This webhook is not there, or the secret is not its own."
 _MINUTE = 60.0
 
@@ -205,7 +206,8 @@ class Triggers:
         """Let it fire once, now, whatever its schedule and also while it is off.
 
         The same `key` again is the same firing. Raises Conflict `at_work` when an earlier firing has not
-        ended and the trigger does not overlap, `stopped` while everything is stopped.
+        ended and the trigger does not overlap, with the `thread_id` of that one in its details;
+        `stopped` while everything is stopped.
         """
         wanted, now = await self.get(trigger_id, person), self._clock.now()
 
@@ -224,7 +226,7 @@ class Triggers:
                     code="stopped",
                 )
             if trigger.overlap == "skip" and store.is_at_work(connection, trigger.id):
-                raise Conflict("The one before is still at work; stop it, or wait.", code="at_work")
+                raise _at_work(connection, trigger.id)
             occurrence = Occurrence(
                 id=new_id(),
                 trigger_id=trigger.id,
@@ -457,6 +459,21 @@ def _own_key(proof: Proof) -> str:
 
 def _gone() -> NotFound:
     return NotFound("There is no such trigger.")
+
+
+def _at_work(connection: sa.Connection, trigger_id: str) -> Conflict:
+    """Why it cannot be run now; `thread_id` of the details is where the one before stands."""
+    firings = store.of_trigger(connection, trigger_id, limit=_LOOKED_AT)
+    found = [runs.get(connection, one.run_id) for one in firings if one.run_id is not None]
+    before = next((run for run in found if run is not None and run.state in ACTIVE_RUN_STATES), None)
+    waits = before is not None and before.state is RunState.WAITING
+    return Conflict(
+        "The one before waits for a decision; decide it first."
+        if waits
+        else "The one before is still at work; stop it, or wait.",
+        code="at_work",
+        details={"thread_id": before.thread_id} if before is not None else {},
+    )
 
 
 def _wanted(connection: sa.Connection, id_or_name: str) -> Trigger | None:

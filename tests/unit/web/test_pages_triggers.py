@@ -19,6 +19,7 @@ from tests.unit.web.browser import Browser, at_home, check_page, path_of
 from tests.unit.web.tree import Node, buttons, check, labels, sent_of, shown, tree
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
+DECIDED = '[[call bookkeeper submit_expense {"amount": 4, "note": "tea"}]]'
 
 
 async def filled(
@@ -195,6 +196,22 @@ async def test_while_the_one_before_is_at_work_run_now_says_so_there(served: Ser
         answer = await filled(browser, f"/triggers/{trigger.id}", "Run now")
         check_page(answer, 409)
         assert "still at work" in tree(answer.text).text
+
+
+async def test_while_the_one_before_waits_for_a_person_run_now_leads_to_its_thread(served: Served) -> None:
+    trigger = await made(served, prompt=DECIDED)
+    async with at_home(served) as browser:
+        thread = path_of(await filled(browser, f"/triggers/{trigger.id}", "Run now"))
+        await served.wait(thread.removeprefix("/threads/"), "waiting")
+        answer = await filled(browser, f"/triggers/{trigger.id}", "Run now")
+        check_page(answer, 409)
+        page = tree(answer.text)
+        check(page)
+        assert page.one("p", role="alert").text == "The one before waits for a decision; decide it first."
+        assert thread in [node.attrs["href"] for node in page.all("a")]
+    other = await served.http.post(f"/api/triggers/{trigger.id}/run")
+    error = other.json()["error"]
+    assert (error["code"], error["thread_id"]) == ("at_work", thread.removeprefix("/threads/"))
 
 
 async def test_off_on_and_removed(served: Served) -> None:
