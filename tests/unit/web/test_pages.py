@@ -362,6 +362,22 @@ async def test_an_owner_stops_everything_and_resumes_it_where_they_are(served: S
         assert "Everything is stopped" not in (await shown(cay, "/")).text
 
 
+async def test_while_everything_is_stopped_a_queued_thread_says_that_it_waits_for_resume(
+    served: Served,
+) -> None:
+    async with at_home(served) as ada:
+        try:
+            await ada.post("/stop", {})
+            sent = await served.http.post("/api/threads", json={"text": "[[say done]]"})
+            thread = sent.json()["thread_id"]
+            page = await shown(ada, f"/threads/{thread}")
+            assert "It starts after Resume." in page.text
+            assert "as soon as there is room" not in page.text
+        finally:
+            await ada.post("/resume", {})
+        await served.wait(thread, "idle")
+
+
 async def test_an_owner_switches_a_skill_and_connects_a_server_anew(served: Served) -> None:
     async with at_home(served) as ada:
         try:
