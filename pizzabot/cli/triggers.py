@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from pizzabot.cli.client import Api, connected
-from pizzabot.cli.failures import Failed
+from pizzabot.cli.client import Api, Refusal, connected
+from pizzabot.cli.failures import Failed, tell
 from pizzabot.cli.output import JsonOption, print_json, print_table
 from pizzabot.cli.place import HomeOption
 from pizzabot.cli.text import at, parsed_time, short, shortened
@@ -76,15 +75,16 @@ def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption
         if json:
             print_json(trigger | {"occurrences": found})
             return
-        for field in ("name", "id", "kind", "owner", "cron", "timezone", "channels", "skills", "model"):
+        time = ("signing",) if trigger["kind"] == "webhook" else ("cron", "timezone")
+        for field in ("name", "id", "kind", "owner", *time, "channels", "skills", "model"):
             if trigger[field] is not None:
                 value = trigger[field]
-                print(f"{field:<9} {visible(', '.join(value) if isinstance(value, list) else str(value))}")
-        print(f"{'next':<9} {_next(api, trigger)}")
+                _row(field, visible(", ".join(value) if isinstance(value, list) else str(value)))
+        _row("next", _next(api, trigger))
         if trigger["kind"] == "webhook":
-            print(f"{'url':<9} {api.server.url}/hooks/{trigger['id']}")
+            _row("url", _url(api, trigger))
         if trigger["prompt"] is not None:  # a digest has none
-            print(f"{'prompt':<9} {shortened(trigger['prompt'], 1000)}")
+            _row("prompt", shortened(trigger["prompt"], 1000))
         if found:
             print()
             print_table(
@@ -175,7 +175,12 @@ def remove(name: Name, home: HomeOption = None) -> None:
 def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
     """Let a trigger fire once, now."""
     with connected(home) as api:
-        fired = api.post(f"{path_of(api, name)}/run")
+        try:
+            fired = api.post(f"{path_of(api, name)}/run")
+        except Refusal as refusal:
+            if (thread := refusal.body.get("error", {}).get("thread_id")) is not None:
+                refusal.more += (f"it is in {api.command('show', short(str(thread)))}",)
+            raise
         if json:
             print_json(fired)
             return
@@ -214,10 +219,19 @@ def _written(
 def _tell(api: Api, made: Mapping[str, Any]) -> None:
     print(f"{visible(made['name'])}: next {_next(api, made)}")
     if made["kind"] == "webhook":
-        print(f"{api.server.url}/hooks/{made['id']}")
+        _row("url", _url(api, made))
+        _row("signing", visible(made["signing"]))
     if "secret" in made:
-        print(made["secret"])
-        print("The secret is shown this once.", file=sys.stderr)
+        _row("secret", made["secret"])
+        tell("The secret is shown this once.")
+
+
+def _row(field: str, value: str) -> None:
+    print(f"{field:<9} {value}")
+
+
+def _url(api: Api, trigger: Mapping[str, Any]) -> str:
+    return f"{api.server.url}/hooks/{trigger['id']}"
 
 
 def _when(row: Mapping[str, Any]) -> str:

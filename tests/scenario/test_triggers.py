@@ -231,12 +231,19 @@ async def test_a_webhook_by_commands_tells_its_secret_once(
     code, out, err = await pizzabot("add", "Deploys", "--webhook", "--prompt", "Look.", "--signing", "hmac")
     known = (await served.http.get("/api/triggers/Deploys")).json()
     assert (code, err) == (0, ["The secret is shown this once."])
-    assert out[:2] == ["Deploys: next when it is called", f"{served.url}/hooks/{known['id']}"]
-    assert len(out[2]) >= 32
+    assert out[0] == "Deploys: next when it is called"
+    rows = dict(line.split() for line in out[1:])
+    assert rows == {
+        "url": f"{served.url}/hooks/{known['id']}",
+        "signing": "hmac",
+        "secret": rows["secret"],
+    }
+    assert len(rows["secret"]) >= 32
     code, again, _ = await pizzabot("show", "Deploys", "--json")
-    assert out[2] not in "".join(again)
+    assert rows["secret"] not in "".join(again)
     code, renewed, _ = await pizzabot("edit", "Deploys", "--new-secret")
-    assert renewed[2] != out[2]
+    assert renewed[-1].split()[0] == "secret"
+    assert renewed[-1] != out[-1]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +261,7 @@ async def test_a_webhook_by_commands_tells_its_secret_once(
         (["edit", "nobody", "--off"], 1, 'There is no trigger "nobody"'),
         (["edit", "nobody"], 2, "nothing is to be changed"),
         (["run", "nobody"], 1, 'There is no trigger "nobody"'),
-        (["next", "* * *"], 1, 'There is no trigger "* * *"'),
+        (["next", "* * *"], 1, '"* * *" is neither a trigger nor a schedule'),
         (["next", "99 * * * *"], 1, '"99 * * * *" is no schedule'),
     ],
 )

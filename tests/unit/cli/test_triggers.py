@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
@@ -82,9 +83,9 @@ async def made(command: Command, *words: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [
-        ("cron", {"cron", "prompt"}),
-        ("webhook", {"url", "prompt"}),
-        ("digest", {"cron"}),
+        ("cron", {"cron", "timezone", "prompt"}),
+        ("webhook", {"url", "signing", "prompt"}),
+        ("digest", {"cron", "timezone"}),
     ],
 )
 async def test_every_kind_is_shown_with_the_rows_that_it_has(
@@ -95,4 +96,30 @@ async def test_every_kind_is_shown_with_the_rows_that_it_has(
     said = await command("show", names.get(kind) or await made(command, *words))
     assert (said.code, said.err) == (0, "")
     assert said.rows["kind"] == kind
-    assert rows == said.rows.keys() & {"cron", "url", "prompt"}
+    assert rows == said.rows.keys() & {"cron", "timezone", "url", "signing", "prompt"}
+
+
+@pytest.mark.parametrize("signing", ["secret", "hmac"])
+async def test_what_the_other_program_needs_is_printed_by_name_when_a_webhook_is_made(
+    command: Command, served: Served, signing: str
+) -> None:
+    name = new_id()
+    said = await command("add", name, "--webhook", "--prompt", "Look.", "--signing", signing)
+    trigger = await served.doors.triggers.get(name, served.runtime.people.owner)
+    first, *rows = said.out.splitlines()
+    assert first == f"{name}: next when it is called"
+    printed = dict(row.split(maxsplit=1) for row in rows)
+    assert (set(printed), printed["signing"]) == ({"url", "signing", "secret"}, signing)
+    assert printed["url"] == f"{served.url}/hooks/{trigger.id}"
+    assert len(printed["secret"]) >= 32
+    assert "shown this once" in said.err
+    new = await command("edit", name, "--new-secret")
+    assert new.out.splitlines()[-1].split()[0] == "secret"
+    assert printed["secret"] not in new.out
+    assert "secret " not in (await command("show", name)).out.replace("signing   secret", "")
+
+
+async def test_as_json_a_new_webhook_is_what_the_server_said(command: Command) -> None:
+    said = await command("add", new_id(), "--webhook", "--prompt", "Look.", "--json")
+    made = json.loads(said.out)
+    assert (made["signing"], len(made["secret"]) >= 32, said.err) == ("secret", True, "")
