@@ -69,7 +69,7 @@ def listing(json: JsonOption = False, home: HomeOption = None) -> None:
 def show(name: Name, limit: int = 10, json: JsonOption = False, home: HomeOption = None) -> None:
     """Show a trigger and what became of its newest firings."""
     with connected(home) as api:
-        path = path_of(api, name)
+        path = _path(_wanted(api, name))
         trigger = api.get(path)
         found = api.get(f"{path}/occurrences", limit=limit)["occurrences"]
         if json:
@@ -158,7 +158,13 @@ def edit(
     if not changes:
         raise typer.BadParameter("nothing is to be changed; see --help")
     with connected(home) as api:
-        made = api.send("PATCH", path_of(api, name), body=changes)
+        known = _wanted(api, name)
+        if new_secret and known["kind"] != "webhook":
+            raise Failed(f"{visible(known['name'])} is no webhook and has no secret; nothing was changed")
+        made = api.send("PATCH", _path(known), body=changes)
+        # What a person switched off stays off: the file has no say in that.
+        if made["source"] == "file" and changes.keys() != {"enabled"}:
+            tell("It is written in pizzabot.toml: what is changed here is changed back at the next start.")
         if json:
             print_json(made)
             return
@@ -168,15 +174,18 @@ def edit(
 def remove(name: Name, home: HomeOption = None) -> None:
     """Remove a trigger; the threads it began stay."""
     with connected(home) as api:
-        api.send("DELETE", path_of(api, name))
+        known = _wanted(api, name)
+        api.send("DELETE", _path(known))
     print("Removed.")
+    if known["source"] == "file":
+        tell("It is written in pizzabot.toml: what is removed here is back at the next start.")
 
 
 def run(name: Name, json: JsonOption = False, home: HomeOption = None) -> None:
     """Let a trigger fire once, now."""
     with connected(home) as api:
         try:
-            fired = api.post(f"{path_of(api, name)}/run")
+            fired = api.post(f"{_path(_wanted(api, name))}/run")
         except Refusal as refusal:
             if (thread := refusal.body.get("error", {}).get("thread_id")) is not None:
                 refusal.more += (f"it is in {api.command('show', short(str(thread)))}",)
@@ -259,10 +268,21 @@ def _occurrence(api: Api, row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def path_of(api: Api, name: str) -> str:
-    """The trigger's path; it is looked up by its name here, for a name may hold what a path cannot."""
-    found = api.get("/api/triggers")["triggers"]
-    known = [row["id"] for row in found if name == row["id"] or name.casefold() == row["name"].casefold()]
-    if not known:
+def found(api: Api, name: str) -> Mapping[str, Any] | None:
+    """The trigger, or None; it is looked up by its name here, for a name may hold what a path cannot."""
+    for row in api.get("/api/triggers")["triggers"]:
+        if name == row["id"] or name.casefold() == row["name"].casefold():
+            known: Mapping[str, Any] = row
+            return known
+    return None
+
+
+def _wanted(api: Api, name: str) -> Mapping[str, Any]:
+    known = found(api, name)
+    if known is None:
         raise Failed(f'There is no trigger "{shortened(name, _WIDE)}"; `triggers list` shows them.')
-    return f"/api/triggers/{known[0]}"
+    return known
+
+
+def _path(trigger: Mapping[str, Any]) -> str:
+    return f"/api/triggers/{trigger['id']}"

@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from pizzabot.cli.failures import Failed
 from pizzabot.cli.place import HomeOption
+from pizzabot.cli.text import shortened
 from pizzabot.clock import SystemClock, system_zone
 from pizzabot.text import visible
 from pizzabot.triggers.schedules import Schedule
@@ -43,10 +45,13 @@ def _of_trigger(name: str, home: str | None) -> tuple[str, str]:
     """The schedule and the zone of a trigger, which the server knows."""
     # Only here: an expression needs nobody.
     from pizzabot.cli.client import connected
-    from pizzabot.cli.triggers import path_of
+    from pizzabot.cli.triggers import found
 
     with connected(home) as api:
-        trigger = api.get(path_of(api, name))
+        trigger = found(api, name)
+    if trigger is None:
+        said = f'"{shortened(name, 60)}" is neither a trigger nor a schedule'
+        raise Failed(f'{said}; write a trigger\'s name, or five fields such as "0 8 * * mon-fri"')
     if trigger["cron"] is None:
         raise typer.BadParameter(f"{visible(name)} has no schedule: another program starts it")
     return trigger["cron"], trigger["timezone"]

@@ -123,3 +123,39 @@ async def test_as_json_a_new_webhook_is_what_the_server_said(command: Command) -
     said = await command("add", new_id(), "--webhook", "--prompt", "Look.", "--json")
     made = json.loads(said.out)
     assert (made["signing"], len(made["secret"]) >= 32, said.err) == ("secret", True, "")
+
+
+FILE = "It is written in pizzabot.toml: what is changed here is changed back at the next start.\n"
+BACK = "It is written in pizzabot.toml: what is removed here is back at the next start.\n"
+
+
+async def test_of_a_trigger_of_the_file_it_is_said_that_the_file_wins(command: Command) -> None:
+    off = await command("edit", "From the file", "--off")
+    assert (off.code, off.err) == (0, "")  # what a person switched off stays off
+    for json_too in ([], ["--json"]):
+        edited = await command("edit", "From the file", "--prompt", "Other.", *json_too)
+        assert (edited.code, edited.err) == (0, FILE)
+    removed = await command("remove", "From the file")
+    assert (removed.out, removed.err) == ("Removed.\n", BACK)
+
+
+async def test_of_a_trigger_that_was_made_here_nothing_is_said_of_the_file(command: Command) -> None:
+    name = await made(command)
+    assert (await command("edit", name, "--prompt", "Other.")).err == ""
+    assert (await command("remove", name)).err == ""
+
+
+async def test_only_a_webhook_gets_a_new_secret(command: Command) -> None:
+    name = await made(command)
+    before = (await command("show", name)).out
+    said = await command("edit", name, "--new-secret", "--prompt", "Other.")
+    told = f"pizzabot: {name} is no webhook and has no secret; nothing was changed\n"
+    assert (said.code, said.out, said.err) == (1, "", told)
+    assert (await command("show", name)).out == before
+
+
+async def test_next_says_that_a_word_is_neither_a_trigger_nor_a_schedule(command: Command) -> None:
+    said = await command("next", "hello")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith('pizzabot: "hello" is neither a trigger nor a schedule; ')
+    assert len((await command("next", await made(command), "--count", "2")).out.splitlines()) == 2
