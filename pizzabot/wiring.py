@@ -261,6 +261,7 @@ async def open_runtime(
             seal=Seal(home.seal_key),
             ticker=ticker,
             has_skill=has_skill,
+            has_channel=lambda name: name in channels,
             publish=events.publish,
             changed=clockwork.wake,
         )

@@ -92,10 +92,11 @@ def channels(settings: Settings) -> Iterator[Finding]:
 
 
 def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
-    """Whether every table of `[[triggers]]` can be one, and has the skills that it names."""
+    """Whether every table of `[[triggers]]` can be one, has the skills that it names, and is heard."""
     from pizzabot.clock import SystemClock
     from pizzabot.errors import Invalid
     from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover
+    from pizzabot.triggers.places import unheard
     from pizzabot.triggers.trigger import made_from_table
 
     people, now, wrong = settings.directory(), SystemClock().now(), False
@@ -117,6 +118,10 @@ def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
                 said = f'[[triggers]] "{table.name}": there is no skill {skill} that can be used'
                 cure = "correct it, or add the skill; `pizzabot skills list` shows them"
                 yield Finding("error", "triggers", said, cure)
+    for table in settings.triggers:
+        for warning in unheard(table.channels, lambda channel: getattr(settings, channel).enabled):
+            said = f'[[triggers]] "{table.name}": {warning.rstrip(".")}'
+            yield Finding("warning", "triggers", said, "switch it on in its table, or name another place")
     if settings.triggers and not wrong:
         count = len(settings.triggers)
         yield Finding("ok", "triggers", f"{count} in pizzabot.toml")

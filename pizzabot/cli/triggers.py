@@ -121,6 +121,7 @@ def add(
     written |= {"name": name, "kind": kind, "prompt": prompt, "cron": cron, "signing": signing}
     with connected(home) as api:
         made = api.post("/api/triggers", {k: v for k, v in written.items() if v is not None})
+        _warn(made)
         if json:
             print_json(made)
             return
@@ -162,6 +163,7 @@ def edit(
         if new_secret and known["kind"] != "webhook":
             raise Failed(f"{visible(known['name'])} is no webhook and has no secret; nothing was changed")
         made = api.send("PATCH", _path(known), body=changes)
+        _warn(made)
         # What a person switched off stays off: the file has no say in that.
         if made["source"] == "file" and changes.keys() != {"enabled"}:
             tell("It is written in pizzabot.toml: what is changed here is changed back at the next start.")
@@ -223,6 +225,11 @@ def _written(
         "misfire_max": misfire_max,
         "grace": grace,
     }
+
+
+def _warn(made: Mapping[str, Any]) -> None:
+    for warning in made.get("warnings", ()):
+        tell(visible(warning))
 
 
 def _tell(api: Api, made: Mapping[str, Any]) -> None:

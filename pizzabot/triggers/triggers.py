@@ -26,6 +26,7 @@ from pizzabot.messages import ACTIVE_RUN_STATES, Event, RunState
 from pizzabot.people import People, Person, may_administer, owns
 from pizzabot.text import is_storable
 from pizzabot.triggers import firing, prompts, store, webhooks
+from pizzabot.triggers.places import unheard
 from pizzabot.triggers.ticker import Ticker
 from pizzabot.triggers.trigger import (
     Occurrence,
@@ -83,12 +84,13 @@ class Triggers:
         seal: Seal,
         ticker: Ticker,
         has_skill: Callable[[str], bool],
+        has_channel: Callable[[str], bool],
         publish: Callable[[Event], None],
         changed: Callable[[], None],
     ) -> None:
         self._database, self._clock, self._people, self._seal = database, clock, people, seal
         self._ticker, self._publish, self._changed = ticker, publish, changed
-        self._has_skill = has_skill
+        self._has_skill, self._has_channel = has_skill, has_channel
         self._refused: dict[str, datetime] = {}  # by trigger: when that was said last
         self._delivered: defaultdict[str, deque[datetime]] = defaultdict(deque)
 
@@ -114,6 +116,10 @@ class Triggers:
         return await self._database.read(
             lambda c: store.of_trigger(c, trigger.id, limit=limit, before=before)
         )
+
+    def warnings(self, trigger: Trigger) -> list[str]:
+        """What a trigger says that has no effect here now, one line each."""
+        return unheard(trigger.channels, self._has_channel)
 
     # -- changing ----------------------------------------------------------------------------------------
 

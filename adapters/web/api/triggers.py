@@ -31,7 +31,7 @@ async def create(call: Call) -> Response:
     """`POST /api/triggers`: 201, the trigger; a secret that was made here is in it this once."""
     written = _object(await call.json())
     made = await call.doors.triggers.create(written, call.person, call.via)
-    return answer(_made(made), 201)
+    return answer(_made(call, made), 201)
 
 
 async def show(call: Call) -> Response:
@@ -42,7 +42,8 @@ async def show(call: Call) -> Response:
 async def change(call: Call) -> Response:
     """`PATCH /api/triggers/{trigger_id}`: what is written changes, null sets a field back to its default."""
     written = _object(await call.json())
-    return answer(_made(await call.doors.triggers.change(_name(call), written, call.person, call.via)))
+    made = await call.doors.triggers.change(_name(call), written, call.person, call.via)
+    return answer(_made(call, made))
 
 
 async def delete(call: Call) -> Response:
@@ -126,8 +127,13 @@ def occurrence_row(occurrence: Occurrence) -> dict[str, Any]:
     return row
 
 
-def _made(made: Made) -> dict[str, Any]:
-    return trigger_row(made.trigger) | ({"secret": made.secret} if made.secret is not None else {})
+def _made(call: Call, made: Made) -> dict[str, Any]:
+    row = trigger_row(made.trigger)
+    if made.secret is not None:
+        row["secret"] = made.secret
+    if warnings := call.doors.triggers.warnings(made.trigger):
+        row["warnings"] = warnings
+    return row
 
 
 def _name(call: Call) -> str:

@@ -86,6 +86,7 @@ async def _shown(
         "trigger",
         problem.status if problem is not None else 200,
         trigger=trigger,
+        warnings=visit.doors.triggers.warnings(trigger),
         firings=firings,
         upcoming=upcoming,
         hook=f"{visit.doors.url()}/hooks/{trigger.id}",

@@ -242,6 +242,26 @@ def test_doctor_names_skills_that_a_trigger_cannot_have(
     assert wrong["text"] == '[[triggers]] "Books": there is no skill cellar that can be used'
 
 
+def test_doctor_warns_of_places_whose_channel_is_off(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")
+    write_demo_home(tmp_path / "home", sys.executable)
+    with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
+        file.write(
+            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\n'
+            'channels = ["web", "slack:C0123", "email"]\n'
+        )
+    assert main(["doctor", "--json", "--offline"]) == 0
+    found = json.loads(capsys.readouterr().out)["checks"]
+    warned = [c["text"] for c in found if (c["what"], c["level"]) == ("triggers", "warning")]
+    start = '[[triggers]] "Books": channels: names'
+    assert warned == [
+        f"{start} slack:C0123, and slack is off; nobody is told there until it is on",
+        f"{start} email, and email is off; nobody is told there until it is on",
+    ]
+
+
 def test_doctor_tries_out_sending_when_it_is_told_to(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

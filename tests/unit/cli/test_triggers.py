@@ -159,3 +159,15 @@ async def test_next_says_that_a_word_is_neither_a_trigger_nor_a_schedule(command
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith('pizzabot: "hello" is neither a trigger nor a schedule; ')
     assert len((await command("next", await made(command), "--count", "2")).out.splitlines()) == 2
+
+
+async def test_a_place_whose_channel_is_off_is_warned_of_beside_the_result(command: Command) -> None:
+    name = new_id()
+    made = ("--cron", "@daily", "--prompt", "Look.", "--channel", "slack:C0123", "--channel", "web")
+    said = await command("add", name, *made)
+    warning = "channels: names slack:C0123, and slack is off; nobody is told there until it is on.\n"
+    assert (said.code, said.err) == (0, warning)
+    assert (await command("edit", name, "--channel", "email", "--json")).err.startswith(
+        "channels: names email"
+    )
+    assert (await command("edit", name, "--channel", "web")).err == ""

@@ -93,6 +93,7 @@ class Unattended:
             seal=Seal(home / "seal.key"),
             ticker=self.ticker,
             has_skill=lambda name: name in self.skills,
+            has_channel=lambda name: True,
             publish=self.told.append,
             changed=lambda: None,
         )

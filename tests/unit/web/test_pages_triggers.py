@@ -242,6 +242,16 @@ async def test_a_paused_trigger_says_why_and_can_be_switched_on(served: Served) 
     assert (await now(served, trigger)).fires
 
 
+async def test_a_place_whose_channel_is_off_is_warned_of_on_the_triggers_page(served: Served) -> None:
+    typed = {"name": new_id(), "prompt": "Look.", "cron": "@daily", "channels": "web, slack:C0123"}
+    async with at_home(served) as browser:
+        page = await shown(browser, path_of(await filled(browser, "/triggers", "Create", typed)))
+        check(page)
+        assert "channels: names slack:C0123, and slack is off" in page.text
+        other = await made(served, channels=["web", "Bob"])
+        assert "is off" not in (await shown(browser, f"/triggers/{other.id}")).text
+
+
 async def test_a_zone_that_is_gone_breaks_no_page(served: Served) -> None:
     trigger = await made(served)
     gone = replace(trigger, timezone="Mars/Olympus", paused="the zone is gone", next_run_at=None)

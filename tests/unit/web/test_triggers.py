@@ -48,6 +48,7 @@ async def test_a_schedule_has_every_field_of_the_contract(served: Served) -> Non
         enabled=True,
     )
     made = await make(served, written)
+    assert [line.partition(",")[0] for line in made.pop("warnings")] == ["channels: names slack:C0123"]
     assert written.items() <= made.items()
     assert made.keys() - written.keys() == {
         "id", "signing", "paused", "source", "created_at", "next_run_at", "last_run_at"
@@ -95,6 +96,17 @@ async def test_a_webhook_tells_its_secret_once_and_only_when_it_made_it(served: 
         assert made["secret"] not in answer.text
         assert '"secret":"' not in answer.text.replace(" ", "").replace('"signing":"secret"', "")
     assert "secret" not in given
+
+
+@pytest.mark.parametrize("place", ["slack", "slack:C0123", "email"])
+async def test_a_place_whose_channel_is_off_is_taken_with_a_warning(served: Served, place: str) -> None:
+    channel = place.partition(":")[0]
+    said = f"channels: names {place}, and {channel} is off; nobody is told there until it is on."
+    made = await make(served, cron(channels=["web", place, "Bob"]))
+    assert (made["channels"], made["warnings"]) == (["web", place, "Bob"], [said])
+    path = f"/api/triggers/{made['id']}"
+    assert "warnings" not in (await served.http.patch(path, json={"channels": ["web", "Bob"]})).json()
+    assert (await served.http.patch(path, json={"channels": [place]})).json()["warnings"] == [said]
 
 
 async def test_a_change_changes_what_is_written_and_null_means_the_default(served: Served) -> None:
