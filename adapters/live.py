@@ -7,6 +7,7 @@ shows it once: the row is what names the copy for a repaint, and what proves tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pizzabot.doors import Doors
@@ -15,6 +16,9 @@ from pizzabot.people import Person
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
+
+
+_REMEMBERED = timedelta(days=30)  # no request comes again after so long
 
 
 class LiveChannel:
@@ -37,6 +41,7 @@ class LiveChannel:
         return False
 
     async def start(self) -> None:
+        await self._doors.forget(self.name, "deciding/", before=self._doors.clock.now() - _REMEMBERED)
         self._running = True
 
     async def stop(self) -> None:

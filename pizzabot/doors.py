@@ -152,8 +152,7 @@ class Doors:
             self._only_owner(await self.thread(message.thread_id, person), person, "write in")
         if message.key is not None and message.attachments:
             # Sent again: the files are there already. Only a race gets past this, and is swept.
-            key = message.key
-            known = await self._database.read(lambda c: intake.known(c, key))
+            known = await self.taken(message.key)
             if known is not None:
                 return known
         try:
@@ -174,14 +173,29 @@ class Doors:
         self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
         return accepted
 
+    async def taken(self, key: str) -> Accepted | None:
+        """What became of the item with this key; None when it was never taken."""
+        return await self._database.read(lambda c: intake.known(c, key))
+
+    async def answer(self, message: InboundMessage, text: str) -> Accepted:
+        """A message did at once what it says: a notice of its thread says what, and no run takes it.
+
+        Raises NotFound when the thread is gone.
+        """
+        now = self.clock.now()
+        accepted = await self._write(lambda c: intake.answer(c, message, text, now))
+        self.events.publish(Event("message", accepted.thread_id, {"message_id": accepted.message_id}))
+        return accepted
+
     async def stage(self, channel: str, item: Staged) -> bool:
         """Commit what cannot be understood within the time its sender waits; whether it is new.
 
         The channel finds it again in `staged` until it calls `unstage`.
         """
         now = self.clock.now()
-        known = await self._database.read(lambda c: intake.known(c, item.key))
-        return known is None and await self._write(lambda c: staging.put(c, channel, item, now))
+        return await self.taken(item.key) is None and await self._write(
+            lambda c: staging.put(c, channel, item, now)
+        )
 
     async def staged(self, channel: str) -> list[Staged]:
         """What a channel has yet to understand, oldest first."""
@@ -235,6 +249,12 @@ class Doors:
         if found is None or found.person != person.name:
             raise NotFound("There is no such digest.")
         return found
+
+    async def digest_in(self, thread_id: str, before_message: int | None = None) -> str | None:
+        """The newest digest of a thread, of those before a message; None when there is none."""
+        before = before_message if before_message is not None else 2**62
+        made = await self._database.read(lambda c: digests.newest_in(c, thread_id, before))
+        return made.id if made is not None else None
 
     async def digest_of_copy(self, channel: str, address: str, external_id: str) -> str | None:
         """The digest that was delivered there under that name; None when it is something else."""

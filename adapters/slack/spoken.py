@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from pizzabot.approvals import verdicts
 from pizzabot.approvals.verdicts import Words
-from pizzabot.digests.deciding import carry_out, first_read, meant
+from pizzabot.digests.deciding import answered
 from pizzabot.errors import NotFound, Refused, Unavailable
 from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
@@ -88,16 +88,7 @@ class Spoken:
             listed = shown(await doors.digest(digest_id, person))
         except NotFound:
             return None
-        read_at = await first_read(doors, VIA, key, doors.clock.now())
-        said = meant(text, listed, read_at, self._words, (person.name,))
-        if said.why in ("", verdicts.EMPTY, verdicts.TOO_SHORT) and not said.commands:
-            return None
-        if said.why:
-            return (
-                f"Nothing was decided: {said.why}. Write each decision by its numbers and nothing else, as "
-                "in “approve 1, 3; reject 2: your reason”."
-            )
-        return await carry_out(doors, listed, said.commands, person, VIA, key, read_at)
+        return await answered(doors, listed, text, person, VIA, key, doors.clock.now(), self._words)
 
     async def forget(self) -> None:
         """Slack delivers nothing again after so long."""

@@ -41,7 +41,7 @@ def ask(
     files = [attachment(path) for path in attach or ()]
     with connected(home) as api:
         posted = _post(api, body | ({"attachments": files} if files else {}), thread)
-        held = "" if posted.run_id else ", held until the present run ends"
+        held = ", held until the present run ends" if posted.held else ""
         try:
             tell(f"thread {short(posted.thread_id)}{held}")
             return _end(api, posted, follow(api, posted, wait, tell))
@@ -68,7 +68,7 @@ def _post(api: Api, body: Mapping[str, Any], thread: str | None) -> Posted:
     path = f"/api/threads/{ids.thread_id(api, thread)}/messages" if thread else "/api/threads"
     answer = api.post(path, body, **{"Idempotency-Key": str(uuid.uuid4())})
     thread_id = answer.get("thread_id") or path.split("/")[3]
-    return Posted(thread_id, answer.get("run_id"), answer.get("message_id"))
+    return Posted(thread_id, answer.get("run_id"), answer.get("message_id"), bool(answer.get("held")))
 
 
 def _end(api: Api, posted: Posted, outcome: Outcome) -> int:
@@ -100,6 +100,6 @@ def _tell_waiting(api: Api, posted: Posted, outcome: Outcome) -> None:
         if action.get("may_decide", True):
             for way in ways_to_decide(api, action):
                 tell(f"    {way}")
-    if posted.run_id is None:
+    if posted.held:
         tell("The message is held until then.")
     tell(f"The answer will be in: {api.command('show', short(posted.thread_id))}")

@@ -20,11 +20,13 @@ Ending = Literal["answered", "waiting", "failed", "stopped", "paused", "going"]
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message that was taken. Without `run_id` it is held for the thread's next run."""
+    """A message that was taken. Without `run_id` it is held for the thread's next run, or was answered at
+    once: then `message_id` is the answer."""
 
     thread_id: str
     run_id: str | None
     message_id: str | None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ GOING = Outcome("going")
 
 def outcome_of(thread: Mapping[str, Any], posted: Posted) -> Outcome:
     """Where the posted message's work stands, from the thread as it is now."""
+    notices = (m for m in thread["messages"] if m["role"] == "notice" and m["id"] == posted.message_id)
+    if posted.run_id is None and (notice := next(notices, None)) is not None:
+        return Outcome("answered", notice["text"])
     run_id = posted.run_id or _run_of(thread, posted.message_id)
     run = next((run for run in thread["runs"] if run["id"] == run_id), None)
     pending = tuple(action for action in thread["actions"] if action["state"] == "pending")

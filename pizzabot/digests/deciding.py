@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from pizzabot.approvals import numbered
+from pizzabot.approvals import numbered, verdicts
 from pizzabot.approvals.numbered import Command
 from pizzabot.approvals.verdicts import ENGLISH, Words
 from pizzabot.approvals.when import parse_when
@@ -25,6 +25,10 @@ from pizzabot.messages import Action, ActionState, Decision, Digest, DigestItem,
 from pizzabot.people import Person
 
 NO_TIME = "until when number {} is put off: {}"
+NOTHING_DECIDED = (
+    "Nothing was decided: {}. Write each decision by its numbers and nothing else, as in "
+    "“approve 1, 3; reject 2: your reason”."
+)
 NOT_SHOWN = "number {} was not shown with all that would run; its page shows it"
 NOT_OFFERED = "{} is not possible for number {}"
 CHANGED = "number {} changed since it was listed; its page shows it as it is"
@@ -73,6 +77,16 @@ def _read_mark(key: str) -> str:
     return f"deciding/read/{key}"
 
 
+async def first_list(doors: Deciding, via: str, key: str) -> str | None:
+    """The digest by which the message of that key was carried out before (`answered`): when it comes again
+    after a crash, its numbers are still those."""
+    return await doors.note(via, _list_mark(key))
+
+
+def _list_mark(key: str) -> str:
+    return f"deciding/list/{key}"
+
+
 def meant(
     text: str, digest: Digest, now: datetime, words: Words = ENGLISH, names: Collection[str] = ()
 ) -> Meant:
@@ -99,6 +113,34 @@ def meant(
         if command.verdict not in offered(item):
             return Meant(why=NOT_SHOWN.format(command.number))
     return Meant(said.commands, said.why)
+
+
+async def answered(
+    doors: Deciding,
+    digest: Digest,
+    text: str,
+    person: Person,
+    via: str,
+    key: str,
+    now: datetime,
+    words: Words = ENGLISH,
+    *,
+    doubt: str = "",
+) -> str | None:
+    """Do all of what a message below a digest says to its numbers, or nothing; what is to be said of it.
+
+    None when the text is any other message. With a `doubt` whether this is the list that was meant, nothing
+    is done and that is said. The rest is as of `carry_out`.
+    """
+    read_at = await first_read(doors, via, key, now)
+    said = meant(text, digest, read_at, words, (person.name,))
+    # People chat in threads: a short word that decides nothing is a message.
+    if not said.commands and said.why in ("", verdicts.EMPTY, verdicts.TOO_SHORT):
+        return None
+    if doubt or said.why:
+        return NOTHING_DECIDED.format(doubt or said.why)
+    await doors.keep(via, {_list_mark(key): digest.id})
+    return await carry_out(doors, digest, said.commands, person, via, key, read_at)
 
 
 async def carry_out(

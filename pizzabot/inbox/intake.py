@@ -188,6 +188,26 @@ def accept(
     return Accepted(thread_id, run_id, str(seq), held)
 
 
+def answer(connection: sa.Connection, message: InboundMessage, text: str, now: datetime) -> Accepted:
+    """Answer a message of a thread with a notice, in place of handing it to the agent; once per key."""
+    assert message.thread_id is not None
+    _one_at_a_time(connection, message)
+    if message.key is not None and (taken := known(connection, message.key)) is not None:
+        return taken
+    thread = threads.lock(connection, message.thread_id)
+    if thread is None:
+        raise NotFound("There is no such thread; it may have been deleted.")
+    seq = threads.add_message(connection, thread.id, now, role="notice", author=threads.AGENT_NAME, text=text)
+    # Whoever wrote sees it at once.
+    threads.mark(connection, thread.id, unread=thread.unread, archived=None)
+    if message.key is not None:
+        connection.execute(
+            _INSERT_KEY,
+            {"key": message.key, "thread_id": thread.id, "message_seq": seq, "received_at": now},
+        )
+    return Accepted(thread.id, None, str(seq), held=False)
+
+
 def _waits(connection: sa.Connection, action_id: str | None) -> bool:
     """Whether the action waits for a decision, which on PostgreSQL then comes after this transaction."""
     if action_id is None:
@@ -211,7 +231,7 @@ def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:
 # Built once: building a statement costs four times as much as running it.
 _INSERT_KEY = sa.insert(inbound)
 _KNOWN = (
-    sa.select(inbound.c.thread_id, inbound.c.message_seq, messages.c.seq, messages.c.run_id)
+    sa.select(inbound.c.thread_id, inbound.c.message_seq, messages.c.role, messages.c.run_id)
     .outerjoin(messages, messages.c.seq == inbound.c.message_seq)
     .where(inbound.c.key == sa.bindparam("key"))
 )
@@ -222,7 +242,7 @@ def known(connection: sa.Connection, key: str) -> Accepted | None:
     row = connection.execute(_KNOWN, {"key": key}).first()
     if row is None:
         return None
-    held = row.seq is not None and row.run_id is None  # without a message the thread was deleted
+    held = row.role == "user" and row.run_id is None  # without a message the thread was deleted
     return Accepted(row.thread_id, row.run_id, str(row.message_seq), held, duplicate=True)
 
 

@@ -15,6 +15,7 @@ from .. import forms
 from ..body import FILES_BYTES
 from ..keys import inbound_key
 from ..render import answer, stored_file
+from ..saying import say
 from . import parse
 from .call import Call
 from .parse import Written
@@ -64,7 +65,8 @@ async def add(call: Call) -> Response:
 async def _accept(call: Call, thread_id: str | None) -> Accepted:
     key = _key(call)
     written = await _written(call, titled=thread_id is None)
-    return await call.doors.accept(
+    return await say(
+        call.doors,
         InboundMessage(
             channel=call.via,
             person=call.person.name,
@@ -73,7 +75,7 @@ async def _accept(call: Call, thread_id: str | None) -> Accepted:
             title=written.title,
             key=key,
             attachments=written.attachments,
-        )
+        ),
     )
 
 

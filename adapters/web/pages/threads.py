@@ -16,6 +16,7 @@ from ..forms import Form
 from ..ids import positive
 from ..keys import form_key
 from ..render import content_disposition, stored_file
+from ..saying import say
 from .actions import card
 from .html import page, see_other
 from .inbox import back_to
@@ -133,16 +134,15 @@ async def _accept(visit: Visit, form: Form, thread_id: str | None) -> str:
     text = form.texts.get("text", "").replace("\r\n", "\n")
     files = [file for name, file in form.files if name == "files"]
     key = form.texts.get("key", "")
-    accepted = await visit.doors.accept(
-        InboundMessage(
-            channel=VIA,
-            person=visit.person.name,
-            text=text,
-            thread_id=thread_id,
-            key=form_key(visit.person, f"{thread_id or 'new'}/{key[:64]}", text, files) if key else None,
-            attachments=files,
-        )
+    message = InboundMessage(
+        channel=VIA,
+        person=visit.person.name,
+        text=text,
+        thread_id=thread_id,
+        key=form_key(visit.person, f"{thread_id or 'new'}/{key[:64]}", text, files) if key else None,
+        attachments=files,
     )
+    accepted = await say(visit.doors, message, seen=positive(form.texts.get("seen")))
     return accepted.thread_id
 
 

@@ -39,6 +39,13 @@ def test_the_answer_is_what_this_run_said() -> None:
     assert (outcome.ending, outcome.text) == ("answered", "A")
 
 
+def test_a_message_that_was_answered_at_once_ends_with_that_answer() -> None:
+    messages = [said("notice", "before", None), said("notice", "1 approved", None, 2)]
+    for state in ("idle", "running"):
+        outcome = outcome_of(thread(state, None, messages=messages), HELD)
+        assert (outcome.ending, outcome.text) == ("answered", "1 approved")
+
+
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_run_that_goes_on_is_no_end(state: str) -> None:
     assert outcome_of(thread(state, state), POSTED) is GOING
