@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pizzabot.approvals.forms import Field, FieldKind
-from pizzabot.messages import Action
+from pizzabot.messages import FAILURES, Action, ActionKind
 from pizzabot.text import exact, visible
 
 _ONE_LINE = 80
+_LIMITS: Mapping[str, str] = {
+    "limit:run_seconds": "Time of a run",
+    "limit:model_calls": "Model calls of a run",
+    "limit:tool_calls": "Tool calls of a run",
+    "limit:usd": "Budget of a run",
+    "limit:tokens": "Tokens of a run",
+    "limit:day_usd": "Budget of the day",
+    "limit:day_tokens": "Tokens of the day",
+    "limit:person_day_usd": "Budget of {person} for the day",
+    FAILURES: "Paused trigger",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,13 @@ def _is_plain(value: Any) -> bool:
 def tool_name(reference: str) -> str:
     """The tool's own name in `mcp:server:tool`."""
     return visible(reference.rpartition(":")[2])
+
+
+def subject_of(action: Action) -> str:
+    """What an action is about, in a few words: its tool, or which limit was reached."""
+    if action.kind is not ActionKind.LIMIT or action.tool not in _LIMITS:
+        return tool_name(action.tool)
+    return _LIMITS[action.tool].format(person=visible(str(action.args.get("person", "a person"))))
 
 
 def server_name(reference: str) -> str | None:

@@ -18,7 +18,7 @@ from pizzabot.cli.decisions import ways_to_decide
 from pizzabot.cli.failures import INTERRUPTED, Failed, tell
 from pizzabot.cli.following import Outcome, Posted, follow
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import short, shown_args
+from pizzabot.cli.text import says_itself, short, shown_question
 from pizzabot.text import visible
 
 
@@ -94,8 +94,10 @@ def _look_later(api: Api, posted: Posted) -> str:
 
 def _tell_waiting(api: Api, posted: Posted, outcome: Outcome) -> None:
     for action in outcome.actions:
-        tell(f"waiting for approval: {visible(action['tool'])} ({visible(action['title'])})")
-        for line in shown_args(action["args"]):
+        about = "" if says_itself(action) else f"{visible(action['tool'])} "
+        title = visible(action["title"])
+        tell(f"waiting for approval: {f'{about}({title})' if about else title}")
+        for line in shown_question(action):
             tell(line)
         if action.get("may_decide", True):
             for way in ways_to_decide(api, action):

@@ -12,7 +12,7 @@ from pizzabot.cli.arguments import edited, full_set
 from pizzabot.cli.client import Api, connected
 from pizzabot.cli.failures import Failed
 from pizzabot.cli.place import HomeOption
-from pizzabot.cli.text import approvals_line, at, parsed_time, short, shown_args
+from pizzabot.cli.text import approvals_line, at, parsed_time, says_itself, short, shown_question
 from pizzabot.text import visible
 
 ActionId = Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, or the end of it.")]
@@ -118,8 +118,11 @@ def snooze(
 
 
 def _show(row: Mapping[str, Any], args: Mapping[str, Any]) -> None:
-    print(visible(str(row["tool"])))
-    for line in shown_args(args):
+    if says_itself(row):
+        print(visible(" ".join(str(row["title"]).split())))
+    else:
+        print(visible(str(row["tool"])))
+    for line in shown_question({**row, "args": args}):
         print(line)
 
 

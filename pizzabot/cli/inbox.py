@@ -18,6 +18,7 @@ from pizzabot.cli.text import (
     approvals_line,
     at,
     parsed_time,
+    says_itself,
     short,
     shortened,
     shown_args,
@@ -87,7 +88,7 @@ def _print_waiting(api: Api, shown: Sequence[str]) -> None:
         return
     print()
     rows = [
-        (short(row["id"]), short(row["thread_id"]), shortened(row["tool"], _TITLE), _few_args(row["args"]))
+        (short(row["id"]), short(row["thread_id"]), shortened(row["tool"], _TITLE), _in_short(row))
         for row in waiting
     ]
     print_table(("ACTION", "THREAD", "TOOL", "ARGUMENTS"), rows, wide=3)
@@ -96,8 +97,10 @@ def _print_waiting(api: Api, shown: Sequence[str]) -> None:
     print(f"Then:       {api.command('approve', key)}")
 
 
-def _few_args(args: Mapping[str, Any]) -> str:
-    shown = (f"{name}={shortened(shown_value(value), _VALUE)}" for name, value in args.items())
+def _in_short(row: Mapping[str, Any]) -> str:
+    if says_itself(row):
+        return shortened(row["why"], 200)
+    shown = (f"{name}={shortened(shown_value(value), _VALUE)}" for name, value in row["args"].items())
     return shortened(", ".join(shown), 200)
 
 
@@ -165,7 +168,8 @@ def action_lines(api: Api, action: Mapping[str, Any]) -> Iterator[str]:
     )
     if action.get("why"):
         yield visible(" ".join(action["why"].split()))
-    yield from shown_args(action["args"])
+    if not says_itself(action):
+        yield from shown_args(action["args"])
     if (standing := approvals_line(action)) is not None:
         yield standing
     for snooze in action.get("snoozed") or ():

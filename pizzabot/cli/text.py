@@ -41,6 +41,18 @@ def _is_plain(text: str) -> bool:
     return False
 
 
+def says_itself(row: Mapping[str, Any]) -> bool:
+    """Whether an action's own sentence says what Approve does, and its arguments do not: that of a limit."""
+    return row.get("kind") == "limit" and bool(row.get("why"))
+
+
+def shown_question(row: Mapping[str, Any], indent: str = "  ") -> list[str]:
+    """What is decided: all arguments, or the sentence of a limit."""
+    if says_itself(row):
+        return [indent + visible(" ".join(row["why"].split()))]
+    return shown_args(row["args"], indent)
+
+
 def shown_args(args: Mapping[str, Any], indent: str = "  ") -> list[str]:
     """Every argument in full, one a line; a long text stands behind a bar, which no text can fake."""
     width = min(max((len(visible(name)) for name in args), default=0), 24)

@@ -47,7 +47,8 @@ class Line:
 def brief(action: Action) -> tuple[Shown, ...] | None:
     """All arguments of an action, when they are few and short enough for a list; else None."""
     if action.kind is ActionKind.LIMIT:
-        return ()  # the question says it
+        # Its arguments are numbers of ours; what Approve does stands in the sentence beside the question.
+        return (Shown("About", one_line(action.why, _MOST_CHARACTERS)),) if action.why else ()
     given = tuple(shown(field) for field in fields(action.args_schema, action.args) if field.given)
     characters = sum(len(visible(arg.name)) + len(arg.text) for arg in given)
     lines = sum(1 + arg.text.count("\n") for arg in given)

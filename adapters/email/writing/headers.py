@@ -15,7 +15,7 @@ from email.header import Header
 from email.utils import format_datetime, quote
 from typing import Literal
 
-from pizzabot.approvals.showing import tool_name
+from pizzabot.approvals.showing import subject_of
 from pizzabot.messages import Action
 from pizzabot.text import visible
 
@@ -68,7 +68,7 @@ def reply_subject(subject: str) -> str:
 
 def request_subject(action: Action, title: str) -> str:
     """The subject of a mail that asks for a decision."""
-    return f"[Action] {tool_name(action.tool)}: {title}"
+    return f"[Action] {subject_of(action)}: {title}"
 
 
 def header_lines(heads: Heads) -> bytes:

@@ -17,7 +17,7 @@ from pizzabot.approvals.arguments import by_argument, problems
 from pizzabot.approvals.forms import Field, FieldKind, Filled, fields, fill
 from pizzabot.approvals.showing import Shown, shown
 from pizzabot.errors import Conflict, Invalid, Refused, Unavailable
-from pizzabot.messages import ActionState, Decision, Verdict
+from pizzabot.messages import ActionKind, ActionState, Decision, Verdict
 from pizzabot.text import with_newlines
 
 from ..forms import Form
@@ -40,6 +40,8 @@ _LABELS = {
 
 def card(action: Mapping[str, Any]) -> dict[str, Any]:
     """An action as a thread shows it, and whether it is short enough to be decided there."""
+    if action.get("kind") == ActionKind.LIMIT and action.get("why"):  # says what the numbers mean
+        return {**action, "shown": [], "is_short": True}
     args = [shown(field) for field in fields(action["args_schema"], action["args"]) if field.given]
     length = sum(len(arg.name) + len(arg.text) for arg in args)
     lines = sum(1 + arg.text.count("\n") for arg in args)

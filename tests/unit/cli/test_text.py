@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pizzabot.cli.text import ago, at, parsed_time, short, shortened, shown_args, shown_value, took
+from pizzabot.cli.text import (
+    ago,
+    at,
+    parsed_time,
+    short,
+    shortened,
+    shown_args,
+    shown_question,
+    shown_value,
+    took,
+)
 from pizzabot.text import visible
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=60)
@@ -143,3 +153,9 @@ def test_durations_are_short(milliseconds: float | None, shown: str) -> None:
 
 def test_the_end_of_an_id_names_it() -> None:
     assert short("01a2296b-2e2c-73e2-969e-e062b63bb230") == "3bb230"
+
+
+def test_a_limit_is_shown_by_its_own_sentence_and_a_tool_by_its_arguments() -> None:
+    row = {"kind": "limit", "why": "Approve allows $0.05 more.\nReject ends it.", "args": {"allowance": 0.05}}
+    assert shown_question(row) == ["  Approve allows $0.05 more. Reject ends it."]
+    assert shown_question(row | {"kind": "tool"}) == shown_args(row["args"]) == ["  allowance  0.05"]

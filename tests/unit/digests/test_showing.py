@@ -108,3 +108,12 @@ def test_arguments_are_exact_in_the_message() -> None:
     assert shown is not None
     assert showing.code(shown[0].text) == "`` a`b\\u202ec ``"
     assert digest().made_at == NOW
+
+
+def test_a_limit_says_what_approve_does_and_not_its_numbers() -> None:
+    args = {"limit": "person_day_usd", "used": 0.06, "allowance": 0.0521}
+    why = "Approve allows $0.0521 more on that day.\nReject ends this run."
+    listed = digest(item(1, kind=ActionKind.LIMIT, tool="limit:person_day_usd", args=args, why=why))
+    text = showing.message(listed, URL)
+    assert "- About: `Approve allows $0.0521 more on that day. Reject ends this run.`" in text
+    assert "allowance" not in text

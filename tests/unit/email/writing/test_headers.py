@@ -219,9 +219,20 @@ def test_an_answer_says_re_once(subject: str, expected: str) -> None:
     assert reply_subject(subject) == expected
 
 
+@pytest.mark.parametrize(
+    ("limit", "args", "words"),
+    [
+        ("tool_calls", {}, "Tool calls of a run"),
+        ("usd", {}, "Budget of a run"),
+        ("day_usd", {}, "Budget of the day"),
+        ("person_day_usd", {"person": "Ada"}, "Budget of Ada for the day"),
+        ("failures", {"trigger": "Morning"}, "Paused trigger"),
+    ],
+)
+def test_a_request_about_a_limit_names_it_in_words(limit: str, args: dict[str, str], words: str) -> None:
+    asked = action(tool=f"limit:{limit}", kind=ActionKind.LIMIT, args=args)
+    assert request_subject(asked, "Morning") == f"[Action] {words}: Morning"
+
+
 def test_a_request_says_tool_and_conversation() -> None:
     assert request_subject(action(), "Paper") == "[Action] pay_invoice: Paper"
-    assert (
-        request_subject(action(tool="limit:tool_calls", kind=ActionKind.LIMIT), "Paper")
-        == "[Action] tool_calls: Paper"
-    )

@@ -456,3 +456,14 @@ def test_what_is_remembered_of_wrong_logins_is_bounded(clock: FakeClock) -> None
 )
 def test_a_bar_is_full_only_when_nothing_is_left(used: float, allowed: float, read: str) -> None:
     assert bar(used, allowed) == read
+
+
+def test_the_card_of_a_limit_says_its_sentence_and_no_raw_arguments() -> None:
+    row = {
+        "kind": "limit",
+        "why": "Approve allows $0.05 more.",
+        "args": {"allowance": 0.05},
+        "args_schema": {},
+    }
+    assert (card(row)["shown"], card(row)["is_short"]) == ([], True)
+    assert [arg.name for arg in card(row | {"kind": "tool"})["shown"]] == ["allowance"]
