@@ -24,7 +24,7 @@ from pizzabot.channel import Channel
 from pizzabot.clock import Clock, day_of, days_until
 from pizzabot.database.connection import Database
 from pizzabot.inbox import pages, runs, threads
-from pizzabot.messages import Action, ActionState, Args, ChannelState
+from pizzabot.messages import Action, ActionState, ChannelState
 from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, administer, may_administer
 from pizzabot.text import counted, dollars
@@ -85,12 +85,16 @@ class Reports:
         In a search, threads have a `hit`; in the view Action, `pending`, the first actions that wait there.
         """
 
+        now = self._clock.now()
+
         def read(
             connection: sa.Connection,
-        ) -> tuple[pages.Page, dict[str, int], list[tuple[str, str, str, Args]]]:
+        ) -> tuple[pages.Page, dict[str, int], list[tuple[str, dict[str, Any]]]]:
             page = pages.page(connection, person, view, limit=limit, cursor=cursor, words=words)
             asked = [thread.id for thread in page.threads] if view == "action" else []
-            pending = actions.pending_in(connection, asked, limit=_PENDING_SHOWN) if asked else []
+            pending = (
+                actions.pending_in(connection, asked, person.name, now, limit=_PENDING_SHOWN) if asked else []
+            )
             return page, pages.counts(connection, person), pending
 
         page, counts, pending = await self._database.read(read)
@@ -98,8 +102,8 @@ class Reports:
         for row in shown:
             if view == "action":
                 waiting = [
-                    {"id": i, "title": title, "args": args}
-                    for thread, i, title, args in pending
+                    action | {"put_off_until": iso(action["put_off_until"])}
+                    for thread, action in pending
                     if thread == row["id"]
                 ]
                 row["pending"] = waiting[:_PENDING_OF_THREAD]

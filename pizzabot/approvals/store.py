@@ -418,12 +418,22 @@ def of_thread(
 
 
 def pending_in(
-    connection: sa.Connection, thread_ids: Collection[str], *, limit: int
-) -> list[tuple[str, str, str, Args]]:
-    """What waits in these threads, oldest first: thread, action, title and arguments."""
-    query = sa.select(actions.c.thread_id, actions.c.id, actions.c.title, actions.c.args)
-    waiting = query.where(ACTION_PENDING, actions.c.thread_id.in_(thread_ids))
-    return [tuple(row) for row in connection.execute(waiting.order_by(actions.c.id).limit(limit))]
+    connection: sa.Connection, thread_ids: Collection[str], person: str, now: datetime, *, limit: int
+) -> list[tuple[str, dict[str, Any]]]:
+    """What waits in these threads, oldest first: the thread and, of the action, what tells it apart.
+
+    `put_off_until` is until when the person put it off; None when they did not, or that is over `now`.
+    """
+    mine = sa.and_(
+        reminders.c.action_id == actions.c.id, reminders.c.person == person, reminders.c.snoozed_until > now
+    )
+    told = (actions.c.id, actions.c.kind, actions.c.title, actions.c.why, actions.c.args)
+    query = sa.select(actions.c.thread_id, *told, reminders.c.snoozed_until.label("put_off_until"))
+    waiting = query.select_from(actions.outerjoin(reminders, mine)).where(
+        ACTION_PENDING, actions.c.thread_id.in_(thread_ids)
+    )
+    rows = connection.execute(waiting.order_by(actions.c.id).limit(limit)).mappings()
+    return [(row["thread_id"], {name: row[name] for name in row if name != "thread_id"}) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ def inbox(
         if page.get("next_cursor"):
             print("There are more; --limit shows up to 100, --search finds words.")
         if view == "action":
-            _print_waiting(api, [row["id"] for row in page["threads"]])
+            put_off = {a["id"]: a.get("put_off_until") for row in page["threads"] for a in row["pending"]}
+            _print_waiting(api, [row["id"] for row in page["threads"]], put_off)
 
 
 def _print_threads(api: Api, threads: Sequence[Mapping[str, Any]]) -> None:
@@ -65,7 +66,7 @@ def _print_threads(api: Api, threads: Sequence[Mapping[str, Any]]) -> None:
         (
             "●" if thread["unread"] else " ",
             short(thread["id"]),
-            _state(thread),
+            _state_in_list(thread),
             shortened(thread["title"], _TITLE),
             ago(parsed_time(thread["last_activity_at"]), api.now, api.zone),
             visible(thread["channel"]),
@@ -80,7 +81,12 @@ def _state(thread: Mapping[str, Any]) -> str:
     return f"{waiting} to decide" if waiting else visible(thread["state"])
 
 
-def _print_waiting(api: Api, shown: Sequence[str]) -> None:
+def _state_in_list(thread: Mapping[str, Any]) -> str:
+    put_off = [action for action in thread.get("pending", ()) if action.get("put_off_until")]
+    return "put off" if put_off and len(put_off) == int(thread["action_count"]) else _state(thread)
+
+
+def _print_waiting(api: Api, shown: Sequence[str], put_off: Mapping[str, str | None]) -> None:
     waiting = [
         row for row in api.get("/api/actions", state="pending")["actions"] if row["thread_id"] in shown
     ]
@@ -88,13 +94,22 @@ def _print_waiting(api: Api, shown: Sequence[str]) -> None:
         return
     print()
     rows = [
-        (short(row["id"]), short(row["thread_id"]), shortened(row["tool"], _TITLE), _in_short(row))
+        (
+            short(row["id"]),
+            short(row["thread_id"]),
+            shortened(row["tool"], _TITLE),
+            _until(api, put_off.get(row["id"])) + _in_short(row),
+        )
         for row in waiting
     ]
     print_table(("ACTION", "THREAD", "TOOL", "ARGUMENTS"), rows, wide=3)
     key = short(waiting[0]["id"])
     print(f"\nLook first: {api.command('show', short(waiting[0]['thread_id']))}")
     print(f"Then:       {api.command('approve', key)}")
+
+
+def _until(api: Api, moment: str | None) -> str:
+    return f"put off until {at(parsed_time(moment), api.zone)} · " if moment else ""
 
 
 def _in_short(row: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox.excerpts import marked
 from pizzabot.inbox.pages import MAX_SEARCH, View, search_words
 from pizzabot.inbox.threads import one_line
+from pizzabot.messages import ActionKind
 from pizzabot.text import visible
 
 from ..forms import Form
@@ -83,14 +84,17 @@ def _row(row: dict[str, Any], words: list[str]) -> dict[str, Any]:
     return row | {
         "link": link,
         "title_pieces": marked(row["title"], words),
-        "pending": [action | {"summary": summary(action["args"])} for action in row.get("pending", ())],
+        "pending": [action | {"summary": summary(action)} for action in row.get("pending", ())],
         "text_pieces": marked(hit.get("excerpt") or unmarked(row["last_message"]), words),
     }
 
 
-def summary(args: Mapping[str, Any]) -> str:
-    """Arguments on one short line, to tell what waits apart; the form has them in full."""
-    read = (shown(field) for field in fields({}, args))
+def summary(action: Mapping[str, Any]) -> str:
+    """Arguments on one short line, to tell what waits apart; the form has them in full. Of a limit, what
+    Approve does."""
+    if action["kind"] == ActionKind.LIMIT and action["why"]:
+        return one_line(visible(action["why"]), _SUMMARY)
+    read = (shown(field) for field in fields({}, action["args"]))
     line = ", ".join(f"{visible(argument.name)} {visible(argument.text)}" for argument in read)
     return one_line(line, _SUMMARY)
 

@@ -17,7 +17,7 @@ from pizzabot.cli import main
 from pizzabot.cli.client import Api
 from pizzabot.cli.demo import mail_lines, try_lines
 from pizzabot.cli.house import status_lines
-from pizzabot.cli.inbox import thread_lines
+from pizzabot.cli.inbox import _print_waiting, _state_in_list, thread_lines
 from pizzabot.cli.output import column_widths, print_table
 from pizzabot.cli.serve import is_offer, serving_environment, unready_lines
 from pizzabot.cli.setup import filled
@@ -404,3 +404,15 @@ def test_nothing_ends_in_a_traceback(
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert "\x1b" not in err
+
+
+def test_the_list_of_what_waits_says_what_was_put_off_and_until_when(
+    serving: Callable[[Answers], Api], capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = action_row(1)
+    api = serving(lambda request: {"name": "Ada", "timezone": "UTC", "actions": [row]})
+    _print_waiting(api, [row["thread_id"]], {row["id"]: "2026-03-10T08:00:00+00:00"})
+    assert "put off until 2026-03-10 08:00 · amount=3" in capsys.readouterr().out
+    thread = thread_row(1, action_count=1, pending=[{"put_off_until": "2026-03-10T08:00:00+00:00"}])
+    assert _state_in_list(thread) == "put off"
+    assert _state_in_list(thread | {"action_count": 2}) == "2 to decide"

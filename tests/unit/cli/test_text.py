@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -156,6 +157,10 @@ def test_the_end_of_an_id_names_it() -> None:
 
 
 def test_a_limit_is_shown_by_its_own_sentence_and_a_tool_by_its_arguments() -> None:
-    row = {"kind": "limit", "why": "Approve allows $0.05 more.\nReject ends it.", "args": {"allowance": 0.05}}
+    row: dict[str, Any] = {
+        "kind": "limit",
+        "why": "Approve allows $0.05 more.\nReject ends it.",
+        "args": {"allowance": 0.05},
+    }
     assert shown_question(row) == ["  Approve allows $0.05 more. Reject ends it."]
     assert shown_question(row | {"kind": "tool"}) == shown_args(row["args"]) == ["  allowance  0.05"]
