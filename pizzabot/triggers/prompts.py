@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
-from jinja2 import TemplateError, nodes
+from jinja2 import TemplateError, filters, nodes
 from jinja2.runtime import ChainableUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -21,12 +21,11 @@ from pizzabot.errors import Invalid
 from pizzabot.text import storable, visible
 
 LONGEST_FIELD = 200  # characters of one field inside the prompt: a name, a number, a state; not a story
+_LONGEST_READ = 1_000  # characters of one field that are looked at: what follows is not shown anyway
+_MOST_DIGITS = 15  # behind the point: a float knows no more, and 10 to that power is what `round` calculates
 _DEEPEST = 50  # levels of JSON
 _LONGEST_PRETTY = 100_000  # characters
 _MOST_FIELDS = 1_000  # of a form
-_FILTERS = frozenset(
-    {"default", "upper", "lower", "title", "trim", "first", "last", "length", "int", "round"}
-)
 _NODES = (
     nodes.Template,
     nodes.Output,
@@ -64,10 +63,21 @@ def _check_nodes(tree: nodes.Template) -> None:
             raise _unfit(f'"{node.name[:60]}" is not known')
         if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
             raise _unfit(f'the filter "{node.name[:60]}" is not one of {", ".join(sorted(_FILTERS))}')
+        if isinstance(node, nodes.Filter) and node.name == "round":
+            _check_digits(node)
+
+
+def _check_digits(node: nodes.Filter) -> None:
+    for given in (*node.args[:1], *(each.value for each in node.kwargs if each.key == "precision")):
+        if isinstance(given, nodes.Const) and not _is_precision(given.value):
+            raise _unfit(f"`round` takes a number of digits from 0 to {_MOST_DIGITS}")
 
 
 def filled(prompt: str, fields: Any) -> str:
-    """A webhook's prompt with fields of its payload, each on one line and short."""
+    """A webhook's prompt with fields of its payload, each on one line and short.
+
+    It takes a moment, whoever wrote the prompt and whatever was sent: work is begun meanwhile by nobody else.
+    """
     try:
         return _ENVIRONMENT.from_string(prompt).render(payload=fields)
     except (TemplateError, TypeError, ValueError, ArithmeticError, AttributeError):
@@ -168,9 +178,78 @@ def _fenced(text: str, language: str) -> str:
 
 def _short(value: Any) -> str:
     """A field as it stands in the prompt: on one line, visible, not long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    flat = visible(" ".join(text.split()))
-    return flat if len(flat) <= LONGEST_FIELD else flat[: LONGEST_FIELD - 1] + "…"
+    text = value if isinstance(value, str) else _beginning(_json(value))
+    flat = visible(" ".join(text[:_LONGEST_READ].split())[: LONGEST_FIELD + 1])
+    is_whole = len(text) <= _LONGEST_READ and len(flat) <= LONGEST_FIELD
+    return flat if is_whole else flat[: LONGEST_FIELD - 1] + "…"
+
+
+def _beginning(pieces: Iterator[str]) -> str:
+    found = ""
+    while len(found) <= _LONGEST_READ and (piece := next(pieces, None)) is not None:
+        found += piece
+    return found
+
+
+def _json(value: Any) -> Iterator[str]:
+    """JSON piece by piece, with long texts cut: of a megabyte only the beginning is made."""
+    if isinstance(value, Mapping):
+        yield "{"
+        for number, (name, inner) in enumerate(value.items()):
+            yield f"{', ' if number else ''}{json.dumps(name[:_LONGEST_READ], ensure_ascii=False)}: "
+            yield from _json(inner)
+        yield "}"
+    elif isinstance(value, list):
+        yield "["
+        for number, inner in enumerate(value):
+            yield ", " if number else ""
+            yield from _json(inner)
+        yield "]"
+    else:
+        cut = value[:_LONGEST_READ] if isinstance(value, str) else value
+        yield json.dumps(cut, ensure_ascii=False, default=str)
+
+
+# -- filters: those of Jinja, but none of them works for long, whatever it is given --------------------------
+
+
+def _of_text(change: Callable[..., str]) -> Callable[..., str]:
+    """A filter of texts: it changes a field as it is shown."""
+    return lambda value, *more: change(_text(value), *map(_text, more))
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, _Missing) else _short(value)
+
+
+def _int(value: Any, default: Any = 0, base: Any = 10) -> Any:
+    if isinstance(value, str) and len(value) > LONGEST_FIELD:
+        return default
+    return filters.do_int(value, default, base)
+
+
+def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
+    if not _is_precision(precision):
+        raise ValueError(f"no number of digits from 0 to {_MOST_DIGITS}: {precision}")
+    return filters.do_round(value, precision, method)
+
+
+def _is_precision(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_DIGITS
+
+
+_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "default": filters.do_default,
+    "first": filters.sync_do_first,
+    "int": _int,
+    "last": filters.do_last,
+    "length": len,
+    "lower": _of_text(filters.do_lower),
+    "round": _round,
+    "title": _of_text(filters.do_title),
+    "trim": _of_text(filters.do_trim),
+    "upper": _of_text(filters.do_upper),
+}
 
 
 class _Missing(ChainableUndefined):
@@ -191,7 +270,7 @@ class _Environment(ImmutableSandboxedEnvironment):
                 return obj[argument]
         except LookupError:
             pass
-        return _Missing(name=str(argument))
+        return _Missing()
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self.getitem(obj, attribute)
@@ -202,7 +281,9 @@ _ENVIRONMENT = _Environment(
     undefined=_Missing,
     finalize=lambda value: value if isinstance(value, _Missing) else _short(value),
     keep_trailing_newline=True,
+    optimized=False,
 )
+_ENVIRONMENT.filters = dict(_FILTERS)
 
 
 def _unfit(problem: str) -> Invalid:

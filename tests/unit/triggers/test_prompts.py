@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -101,6 +102,8 @@ def test_no_filter_fails_on_what_is_sent(value: Any, name: str) -> None:
         ("{{ self }}", '"self" is not known'),
         ("{{ payload.x | tojson }}", 'the filter "tojson" is not one of default, first,'),
         ("{{ payload.x | nofilter }}", "nofilter"),
+        ("{{ payload.n | round(16) }}", "`round` takes a number of digits from 0 to 15"),
+        ("{{ payload.n | round(precision=16) }}", "`round` takes a number of digits from 0 to 15"),
         ("{{ payload" + ".a" * 9_000 + " }}", "it goes too deep"),
         ("{{ payload" + " | upper" * 2_000 + " }}", "it goes too deep"),
         ("{{ " + "(" * 5_000 + "payload" + ")" * 5_000 + " }}", "it goes too deep"),
@@ -111,6 +114,51 @@ def test_a_prompt_that_cannot_be_filled_in_is_refused_when_it_is_written(prompt:
         check(prompt)
     assert refused.value.code == "invalid_template"
     assert str(refused.value).startswith("The prompt cannot be filled in: ")
+
+
+@pytest.mark.parametrize("value", ["payload.n", "5"])
+@pytest.mark.parametrize("method", ["common", "ceil", "floor"])
+def test_a_prompt_that_would_calculate_for_ages_is_refused(value: str, method: str) -> None:
+    began = time.process_time()
+    with pytest.raises(Invalid):
+        check(f"{{{{ {value} | round(1000000, '{method}') }}}}")
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("digits", [1_000_000, -1_000_000, True, 2.0, "2", None])
+def test_no_payload_makes_a_prompt_calculate_for_ages(digits: Any) -> None:
+    prompt = "{{ payload.n | round(payload.digits, 'ceil') }} {{ 5 | round(payload.digits) }}"
+    check(prompt)
+    began = time.process_time()
+    assert filled(prompt, {"n": 5, "digits": digits}) == prompt
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "payload",
+        "payload.a",
+        "payload.b",
+        "payload.list",
+        "payload.a | title",
+        "payload | upper",
+        "payload.a | trim(payload.b)",
+        "payload.digits | int(0, 36)",
+        "payload.a[payload]",
+    ],
+)
+def test_a_prompt_with_many_fields_is_filled_in_a_moment_whatever_was_sent(field: str) -> None:
+    """It is filled while the database waits."""
+    sent = {
+        "a": "x " * 500_000,
+        "b": "\x1b" * 499_999 + "x",
+        "digits": "9" * 1_000_000,
+        "list": list(range(100_000)),
+    }
+    began = time.process_time()
+    filled(f"{{{{ {field} }}}} " * 200, sent)
+    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.parametrize(
