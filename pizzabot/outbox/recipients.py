@@ -6,7 +6,7 @@ that nobody wrote has no place of its own: its results go where its trigger says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,13 +78,19 @@ def for_answer(own: Place, owner: Person | None, channels: Channels) -> list[Pla
 
 
 def of_unattended(
-    tells: Iterable[str] | None, owner: Person | None, people: People, channels: Channels
+    tells: Collection[str] | None, owner: Person | None, people: People, channels: Channels
 ) -> list[Place]:
     """Where the results of a thread go that nobody wrote. `tells` holds names of channels (the owner there),
-    `slack:` with a channel's id (a conversation of its own), and names of people.
+    `slack:` with a channel's id (a conversation of its own), and names of people. Where it reaches nobody
+    (they left, or the channel is off), the owner is told as ever; only an empty one tells nobody.
     """
-    if tells is None:
-        return places_of(owner, owner.notify.unread, channels) if owner is not None else []
+    found = _named(tells, owner, people, channels) if tells is not None else []
+    if found or owner is None or (tells is not None and not tells):
+        return found
+    return places_of(owner, owner.notify.unread, channels)
+
+
+def _named(tells: Collection[str], owner: Person | None, people: People, channels: Channels) -> list[Place]:
     found: list[Place] = []
     for wanted in tells:
         channel, _, address = wanted.partition(":")

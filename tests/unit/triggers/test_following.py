@@ -168,6 +168,27 @@ async def test_a_failure_is_told_to_the_owner_besides_and_once_wherever_results_
     assert await room.told_of("notice") == (failures or results)
 
 
+@pytest.mark.parametrize("ends", [None, "It broke."])
+async def test_a_result_for_somebody_who_left_is_told_the_owner(room: Unattended, ends: str | None) -> None:
+    await room.make(channels=["Bob"])
+    room.leaves("Bob")
+    await room.tick(seconds=60)
+    await room.end(ends)
+    assert await room.told_of("notice" if ends else "answer") == [("Ada", "slack", "@Ada")]
+
+
+@pytest.mark.parametrize("ends", [None, "It broke."])
+@pytest.mark.parametrize("place", ["slack:C0123", "slack"])
+async def test_a_result_for_a_channel_that_is_switched_off_is_told_the_owner_elsewhere(
+    room: Unattended, place: str, ends: str | None
+) -> None:
+    await room.make(channels=[place])
+    room.switch_off("slack")
+    await room.tick(seconds=60)
+    await room.end(ends)
+    assert await room.told_of("notice" if ends else "answer") == [("Ada", "email", "@Ada")]
+
+
 async def test_what_a_person_wrote_there_and_fails_is_told_where_they_wrote(room: Unattended) -> None:
     trigger = await room.make(channels=["slack:C0123"])
     await room.tick(seconds=60)

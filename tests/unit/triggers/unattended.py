@@ -56,11 +56,13 @@ class Unattended:
     people: People = PEOPLE
     told: list[Event] = field(default_factory=list)
     skills: set[str] = field(default_factory=lambda: {"books"})
+    channels: dict[str, Reaches] = field(
+        default_factory=lambda: {"web": Reaches(), "email": Reaches(), "slack": Reaches()}
+    )
 
     def __post_init__(self) -> None:
-        channels = {"web": Reaches(), "email": Reaches(), "slack": Reaches()}
         self.endings = Endings(
-            self.clock, self.people, channels, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
+            self.clock, self.people, self.channels, "demo:demo", ALLOWANCE, Policy("annotations", (), False)
         )
         self.ticker = self.another_ticker()
 
@@ -97,6 +99,16 @@ class Unattended:
             publish=self.told.append,
             changed=lambda: None,
         )
+
+    def leaves(self, name: str) -> None:
+        """A person is taken out of the file, and the server starts anew."""
+        self.people = People(person for person in self.people if person.name != name)
+        self.__post_init__()
+
+    def switch_off(self, channel: str) -> None:
+        """The server starts anew without a channel."""
+        self.channels.pop(channel)
+        self.__post_init__()
 
     async def stop_everything(self) -> None:
         now = self.clock.now()
