@@ -326,11 +326,11 @@ def _pause_and_say(connection: sa.Connection, trigger: Trigger, why: str, now: d
 def _say(
     connection: sa.Connection, trigger: Trigger, about: str, text: str, now: datetime, work: Work
 ) -> None:
-    """Tell a trigger's owner, or one of the house when that is nobody any more, in one thread for each
-    matter.
+    """Tell a trigger's owner, or one of the house when that is nobody any more, in one thread for each of
+    them and each matter.
     """
     owner = work.people.by_name(trigger.owner) or work.people.owner
-    address = f"{about}/{trigger.id}"
+    address = f"{about}/{trigger.id}/{owner.name.casefold()}"
     thread_id = threads.at_address(connection, UNATTENDED, address) or threads.create(
         connection,
         now,

@@ -417,6 +417,18 @@ async def test_a_second_pause_is_told_in_the_same_thread(room: Unattended) -> No
     assert await room.database.read(lambda c: c.execute(count).scalar_one()) == 1
 
 
+async def test_a_pause_is_told_to_somebody_who_is_there_also_when_an_earlier_one_was_told_to_one_who_left(
+    room: Unattended,
+) -> None:
+    trigger = await room.make(owner="Bob", skills=["cellar"])
+    await room.tick(seconds=60)
+    await room.change(trigger, enabled=True, skills=None)
+    room.leaves("Bob")
+    await room.tick(seconds=60)
+    assert (await room.trigger(trigger)).paused is not None
+    assert [person for person, _, _ in await room.said()] == ["Bob", "Ada"]
+
+
 async def test_when_its_zone_is_gone_a_trigger_pauses_and_says_so(room: Unattended) -> None:
     trigger = await room.make()
     await room.database.write(lambda c: store.put(c, replace(trigger, timezone="Mars/Olympus"), new=False))
