@@ -30,6 +30,7 @@ from pizzabot.outbox import store as outbox
 from pizzabot.people import People, Person, quiet_until
 from pizzabot.triggers import prompts, store
 from pizzabot.triggers.misfire import due
+from pizzabot.triggers.schedules import Firing, Schedule
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
 FAILURES_BEFORE_PAUSE = 3
@@ -79,7 +80,7 @@ def note_due(connection: sa.Connection, trigger_id: str, now: datetime, work: Wo
         occurrence = Occurrence(
             id=new_id(),
             trigger_id=trigger.id,
-            key=f"cron/{firing.key}",
+            key=_key(schedule, firing),
             state=OccurrenceState.PENDING,
             reason="catch_up" if is_late else "cron",
             scheduled_at=firing.at,
@@ -92,6 +93,11 @@ def note_due(connection: sa.Connection, trigger_id: str, now: datetime, work: Wo
         data = {"missed": found.missed, "policy": trigger.misfire}
         _audit(connection, now, "trigger.missed", trigger.id, data)
     return len(found.firings)
+
+
+def _key(schedule: Schedule, firing: Firing) -> str:
+    """What names a firing within its trigger. Eight o'clock in another zone is another one, also today."""
+    return f"cron/{firing.key}" if schedule.follows_time else f"cron/{firing.key} {schedule.zone}"
 
 
 def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Work) -> Occurrence | None:

@@ -88,6 +88,19 @@ async def test_nothing_fires_for_the_time_before_a_change(room: Unattended, how:
     assert len(await room.firings(trigger)) == 1
 
 
+async def test_a_trigger_that_moves_to_a_zone_further_west_fires_there_on_the_same_day(
+    room: Unattended,
+) -> None:
+    """Eleven in Amsterdam is at 10:00 UTC; eleven in New York is at 16:00 UTC of the same day."""
+    trigger = await room.make(cron="0 11 * * *", timezone="Europe/Amsterdam", overlap="allow")
+    await room.tick(seconds=3_600)
+    await room.change(trigger, timezone="America/New_York")
+    await room.tick(seconds=3_600)
+    await room.tick(seconds=5 * 3_600)
+    assert at(await room.firings(trigger)) == ["10:00", "16:00"]
+    assert await room.states(trigger) == ["running", "running"]
+
+
 async def test_a_change_of_anything_else_loses_no_firing(room: Unattended) -> None:
     trigger = await room.make(cron="0 10 * * *", grace="1h")
     room.clock.advance(hours := timedelta(hours=1, minutes=10))
