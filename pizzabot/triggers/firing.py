@@ -36,6 +36,7 @@ from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 FAILURES_BEFORE_PAUSE = 3
 NOTHING_TO_TELL = "nothing to tell"
 _FINAL = (OccurrenceState.SUCCEEDED, OccurrenceState.FAILED, OccurrenceState.SKIPPED, OccurrenceState.DEAD)
+_SCHEDULED = ("cron", "catch_up")  # reasons
 _ERROR_SHOWN = 300  # characters
 
 
@@ -124,7 +125,8 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
         return _cannot(connection, trigger, known, gone, now, work)
     if trigger.kind == "digest":
         return _digest(connection, trigger, known, owner, now, work)
-    late = spoken_seconds(known.late_seconds) if known.reason == "catch_up" else None
+    late_seconds = _late_seconds(trigger, known, now)
+    late = spoken_seconds(late_seconds) if late_seconds else None
     said = prompts.lateness(late, known.missed)
     prompt = prompts.filled(trigger.prompt, known.fields) if trigger.kind == "webhook" else trigger.prompt
     accepted = intake.accept(
@@ -150,11 +152,20 @@ def start(connection: sa.Connection, occurrence_id: str, now: datetime, work: Wo
         known,
         state=OccurrenceState.RUNNING,
         started_at=now,
+        late_seconds=late_seconds,
         thread_id=accepted.thread_id,
         run_id=accepted.run_id,
         payload=None,  # it stands in the message now
         fields=None,
     )
+
+
+def _late_seconds(trigger: Trigger, known: Occurrence, now: datetime) -> int:
+    """How late what a schedule wanted begins, also for having waited for the one before; 0 when on time."""
+    if known.reason not in _SCHEDULED:
+        return 0
+    late = int((now - known.scheduled_at).total_seconds())
+    return late if known.reason == "catch_up" or late > trigger.grace_seconds else 0
 
 
 def give_up(connection: sa.Connection, occurrence_id: str, now: datetime, work: Work) -> Occurrence | None:
@@ -191,10 +202,11 @@ def _cannot(
     connection: sa.Connection, trigger: Trigger, known: Occurrence, why: str, now: datetime, work: Work
 ) -> Occurrence | None:
     """Pause a trigger that cannot do its work. What a webhook brought waits until it can."""
+    dead = None
+    if known.reason != "webhook":
+        dead = _ended(connection, known, OccurrenceState.DEAD, why, now)
     _pause_and_say(connection, trigger, why, now, work)
-    if known.reason == "webhook":
-        return None
-    return _ended(connection, known, OccurrenceState.DEAD, why, now)
+    return dead
 
 
 def _allowance(trigger: Trigger, work: Work) -> Mapping[str, Any]:
@@ -320,6 +332,9 @@ def _pause(connection: sa.Connection, trigger: Trigger, why: str, now: datetime)
     paused = replace(trigger, paused=why, changed_at=now).watched(now)
     store.put(connection, paused, new=False)
     _audit(connection, now, "trigger.paused", trigger.id, {"why": why})
+    # When it goes on it fires at its next time, and not for what it missed.
+    for one in store.pending_with(connection, trigger.id, _SCHEDULED):
+        _ended(connection, one, OccurrenceState.SKIPPED, "the trigger was paused", now)
 
 
 def _pause_and_say(connection: sa.Connection, trigger: Trigger, why: str, now: datetime, work: Work) -> None:

@@ -6,6 +6,7 @@ due --add--> pending --start--> running <--> waiting --follow--> succeeded | fai
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -224,6 +225,17 @@ def pending_of(connection: sa.Connection, trigger_id: str) -> int:
         occurrences.c.state == OccurrenceState.PENDING,
     )
     return int(connection.execute(query).scalar_one())
+
+
+def pending_with(connection: sa.Connection, trigger_id: str, reasons: Sequence[str]) -> list[Occurrence]:
+    """A trigger's firings that are to be started for these reasons, the oldest first."""
+    query = sa.select(*_LIGHT).where(
+        OCCURRENCE_OPEN,
+        occurrences.c.trigger_id == trigger_id,
+        occurrences.c.state == OccurrenceState.PENDING,
+        occurrences.c.reason.in_(reasons),
+    )
+    return _all(connection, query.order_by(occurrences.c.scheduled_at, occurrences.c.id))
 
 
 def is_followed(connection: sa.Connection, occurrence: Occurrence) -> bool:

@@ -271,6 +271,31 @@ async def test_what_happens_while_the_one_before_is_at_work(
     assert await room.states(trigger) == after
 
 
+async def test_what_waited_for_the_one_before_says_how_late_it_starts(room: Unattended) -> None:
+    trigger = await room.make(cron="0 10 * * *", overlap="queue")
+    await room.tick(seconds=3_600)
+    await room.tick(seconds=86_400)  # the first one waits for somebody's decision
+    room.clock.advance(timedelta(days=3))
+    await room.end()
+    await room.tick()
+    _, second, *_ = await room.firings(trigger)
+    assert (second.state, second.late_seconds) == (OccurrenceState.RUNNING, 3 * 86_400)
+    assert "(late by 3 days)" in await room.asked(second.thread_id)
+
+
+async def test_a_delivery_that_waited_for_the_one_before_is_not_late(room: Unattended) -> None:
+    trigger = await room.make(kind="webhook")
+    for _ in range(2):
+        await room.delivery(trigger)
+    await room.tick()
+    room.clock.advance(timedelta(days=3))
+    await room.end()
+    await room.tick()
+    _, second = await room.firings(trigger)
+    assert second.state == OccurrenceState.RUNNING
+    assert "late by" not in await room.asked(second.thread_id)
+
+
 async def test_a_skipped_one_says_why(room: Unattended) -> None:
     trigger = await room.make()
     await room.tick(seconds=60)

@@ -289,6 +289,23 @@ async def test_approve_lets_it_fire_at_its_next_time_and_not_for_what_it_missed(
     assert len(await room.firings(trigger)) == 4
 
 
+async def test_what_was_due_before_a_trigger_was_paused_does_not_fire_after_weeks(room: Unattended) -> None:
+    trigger = await room.make(overlap="queue")
+    for _ in range(6):
+        await room.tick(seconds=60)
+    for _ in range(3):
+        await room.end("It broke.")
+        await room.tick()
+    assert await room.states(trigger) == ["failed"] * 3 + ["skipped"] * 3
+    (question,) = await room.questions()
+    room.clock.advance(seconds=21 * 86_400)
+    await room.answer(question, Verdict.APPROVE)
+    await room.tick()
+    assert len(await room.firings(trigger)) == 6
+    await room.tick(seconds=60)
+    assert (await room.states(trigger))[6:] == ["running"]
+
+
 async def test_after_approve_three_more_failures_ask_again(room: Unattended) -> None:
     trigger = await room.make()
     await room.fail(trigger, 3)
