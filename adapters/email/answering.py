@@ -105,16 +105,17 @@ class Answering:
             self._handing.leave(letter, "answers a question that was put to somebody else")
             return
         first = found[0] if found and await self._is_part_of(found[0], person) else None
+        reply = Reply(letter, key, person, author, first)
+        # Before anything that a flood keeps back: what floods may be a loop of their own.
+        if letter.kind is not LetterKind.MALFORMED and await self._handing.steers(reply):
+            return
         if first is None:
             self._handing.check_room(person.name)
-        reply = Reply(letter, key, person, author, first)
         await self._handing.remember(reply)
         action = await self._deciding.asked(reply)
         if letter.kind is LetterKind.MALFORMED:
             await self._unreadable(reply, action)
-        elif await self._handing.steers(reply) or (
-            reply.asked is not None and await self._handing.stops(reply, reply.asked)
-        ):
+        elif reply.asked is not None and await self._handing.stops(reply, reply.asked):
             pass
         elif reply.asked is not None and reply.asked.digest_id is not None:
             await self._deciding.take_list(reply, reply.asked.digest_id, one_mail=len(found) == 1)

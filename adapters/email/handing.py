@@ -101,11 +101,12 @@ class Handing:
         *,
         quietly: bool = False,
         aside_to: str | None = None,
+        counts: bool = True,
     ) -> None:
         """Hand what was written to the agent; `aside_to` names the action that it was to decide and did not.
 
         Raises:
-            TooMany: so much came from the person that this has to come later.
+            TooMany: so much came from the person that this has to come later; never when it does not count.
             Unavailable: it could not be stored.
         """
         letter, asked = reply.letter, reply.asked
@@ -124,7 +125,7 @@ class Handing:
             aside_to=aside_to if not files else None,
         )
         try:
-            accepted = await self._accepted(message)
+            accepted = await (self._accepted(message) if counts else self._doors.accept(message))
         except Unavailable:
             raise
         except Refused as error:
@@ -163,16 +164,20 @@ class Handing:
             await self.tell(reply, thread_id, words.kept(waits=thread.state is ThreadState.WAITING))
 
     async def steers(self, reply: Reply) -> bool:
-        """Whether it was an owner's word that everything stops, or goes on."""
+        """Whether it was an owner's word that everything stops, or goes on; it comes through any flood."""
         if not may_administer(reply.person):
             return False
         word = _only_word(reply.letter)
         if word in _STOP_EVERYTHING or (word == "stop" and reply.asked is None):
-            # First the message, so that its conversation is told like every other that was at work.
-            await self.say(reply, quietly=True)
-            await self._doors.stop_everything(reply.person, VIA)
+            try:
+                # First the message, so that its conversation is told like every other that was at work.
+                await self.remember(reply)
+                await self.say(reply, quietly=True, counts=False)
+            finally:
+                await self._doors.stop_everything(reply.person, VIA)
             return True
         if word in _RESUME and reply.asked is not None and await self._doors.reports.stopped() is not None:
+            await self.remember(reply)
             await self._doors.resume_everything(reply.person, VIA)
             await self.tell(reply, reply.asked.thread_id, words.RESUMED)
             return True

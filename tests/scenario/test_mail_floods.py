@@ -199,6 +199,18 @@ async def test_whoever_sent_too_many_still_decides(post: Post) -> None:
     await comes_to_rest(post)
 
 
+async def test_an_owner_who_sent_too_many_still_stops_everything(post: Post) -> None:
+    """What floods may be a loop of their own: exactly then somebody says stop."""
+    flood = Flood(post.door_port, ADA, [mail(ADA, f"loop-{n}", f"[[say loop {n}.]]") for n in range(MOST)])
+    await flood.comes()
+    try:
+        await post.sends(ADA, "Stop everything", subject="Stop")
+        assert (await post.served.http.get("/api/status")).json()["stopped"]
+    finally:
+        await post.served.http.post("/api/resume")
+        await comes_to_rest(post)
+
+
 async def test_work_of_others_goes_past_a_queue_of_one_persons(post: Post) -> None:
     await post.served.http.post("/api/stop")  # so that all of it is queued before any of it starts
     flood = Flood(post.door_port, ADA, [mail(ADA, f"q-{n}", f"[[say turn {n}.]]") for n in range(MOST)])
