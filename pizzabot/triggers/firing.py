@@ -31,7 +31,7 @@ from pizzabot.people import People, Person, quiet_until
 from pizzabot.triggers import prompts, store
 from pizzabot.triggers.misfire import due
 from pizzabot.triggers.schedules import Firing, Schedule
-from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
+from pizzabot.triggers.trigger import MAX_PENDING, Occurrence, OccurrenceState, Trigger
 
 FAILURES_BEFORE_PAUSE = 3
 NOTHING_TO_TELL = "nothing to tell"
@@ -75,7 +75,9 @@ def note_due(connection: sa.Connection, trigger_id: str, now: datetime, work: Wo
     )
     if not store.watched(connection, trigger, trigger.watched(now)):
         return 0  # another process was first
-    for number, firing in enumerate(found.firings):
+    room = max(0, MAX_PENDING - store.pending_of(connection, trigger.id))
+    noted, missed = found.firings[:room], found.missed + len(found.firings[room:])
+    for number, firing in enumerate(noted):
         late = max(0, int((now - firing.at).total_seconds()))
         is_late = late > trigger.grace_seconds
         occurrence = Occurrence(
@@ -87,13 +89,13 @@ def note_due(connection: sa.Connection, trigger_id: str, now: datetime, work: Wo
             scheduled_at=firing.at,
             created_at=now,
             late_seconds=late if is_late else 0,
-            missed=found.missed if number == 0 else 0,
+            missed=missed if number == 0 else 0,
         )
         store.add(connection, occurrence)
-    if found.missed:
-        data = {"missed": found.missed, "policy": trigger.misfire}
+    if missed:
+        data = {"missed": missed, "policy": trigger.misfire}
         _audit(connection, now, "trigger.missed", trigger.id, data)
-    return len(found.firings)
+    return len(noted)
 
 
 def _key(schedule: Schedule, firing: Firing) -> str:

@@ -26,6 +26,7 @@ Misfire = Literal["latest", "skip", "all"]
 Reason = Literal["cron", "catch_up", "manual", "webhook"]
 
 MAX_PROMPT = 20_000
+MAX_PENDING = 1_000  # of one trigger: what it has to do is longer than a person would ever read
 _GRACE = timedelta(minutes=5)
 _NEVER = 10**9  # seconds: a grace that does not end
 _MISFIRES = 5

@@ -29,6 +29,7 @@ from pizzabot.triggers import firing, prompts, store, webhooks
 from pizzabot.triggers.places import unheard
 from pizzabot.triggers.ticker import Ticker
 from pizzabot.triggers.trigger import (
+    MAX_PENDING,
     Occurrence,
     OccurrenceState,
     Trigger,
@@ -44,7 +45,6 @@ T = TypeVar("T")
 
 MAX_BODY_BYTES = 1024 * 1024
 DELIVERIES_PER_MINUTE = 60  # of one trigger
-MAX_PENDING = 1_000  # of one trigger: what it has to do is longer than a person would ever read
 _LOOKED_AT = 20  # of the newest firings, for the one that is at work
 _NOT_PROVEN = "This webhook is not there, or the secret is not its own."
 _MINUTE = 60.0

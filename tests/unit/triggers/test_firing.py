@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from pizzabot.database.connection import Database, PostgresDatabase, SqliteDatabase
+from pizzabot.database.schema import audit
 from pizzabot.database.schema import threads as threads_table
 from pizzabot.errors import Conflict
 from pizzabot.inbox import runs
@@ -281,6 +283,20 @@ async def test_what_waited_for_the_one_before_says_how_late_it_starts(room: Unat
     _, second, *_ = await room.firings(trigger)
     assert (second.state, second.late_seconds) == (OccurrenceState.RUNNING, 3 * 86_400)
     assert "(late by 3 days)" in await room.asked(second.thread_id)
+
+
+async def test_a_queue_of_firings_does_not_grow_for_ever_while_somebody_is_asked(
+    room: Unattended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run waits for a decision for a day; then there is not one run for each minute of it."""
+    monkeypatch.setattr(firing, "MAX_PENDING", 3)
+    trigger = await room.make(overlap="queue")
+    for _ in range(10):
+        await room.tick(seconds=60)
+    assert await room.states(trigger) == ["running"] + ["pending"] * 3
+    missed = sa.select(audit.c.data).where(audit.c.event == "trigger.missed")
+    rows = await room.database.read(lambda c: c.execute(missed).scalars().all())
+    assert sum(json.loads(row)["missed"] for row in rows) == 6
 
 
 async def test_a_delivery_that_waited_for_the_one_before_is_not_late(room: Unattended) -> None:
