@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,6 +27,7 @@ from pizzabot.messages import RunState
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState, Trigger
 
 STOPPED = "stopped by a person"
+CLOCK_SKEW = timedelta(minutes=1)  # between nodes; what was seen later than that, a wrong clock saw
 _ACTIVE = (OccurrenceState.RUNNING, OccurrenceState.WAITING)
 _OF_RUN = {
     RunState.QUEUED: OccurrenceState.RUNNING,
@@ -79,8 +80,10 @@ def everything(connection: sa.Connection) -> list[Trigger]:
 
 
 def scheduled(connection: sa.Connection, now: datetime) -> list[Trigger]:
-    """Those whose next firing is due."""
-    query = sa.select(triggers).where(triggers.c.next_run_at <= now).order_by(triggers.c.next_run_at)
+    """Those whose next firing is due, or that a clock marked which was ahead."""
+    is_ahead = sa.and_(triggers.c.next_run_at.is_not(None), triggers.c.watched_until > now + CLOCK_SKEW)
+    is_due = sa.or_(triggers.c.next_run_at <= now, is_ahead)
+    query = sa.select(triggers).where(is_due).order_by(triggers.c.next_run_at)
     return [_trigger(row) for row in connection.execute(query)]
 
 

@@ -334,7 +334,8 @@ class Triggers:
 
     def _count(self, trigger: Trigger, now: datetime) -> None:
         taken = self._delivered[trigger.id]
-        while taken and (now - taken[0]).total_seconds() >= _MINUTE:
+        # What came later than now came before the clock was set back.
+        while taken and not 0 <= (now - taken[0]).total_seconds() < _MINUTE:
             taken.popleft()
         if len(taken) >= DELIVERIES_PER_MINUTE:
             raise TooMany(

@@ -21,6 +21,7 @@ from pizzabot.inbox import runs
 from pizzabot.people import People
 from pizzabot.triggers import firing, store
 from pizzabot.triggers.trigger import Occurrence, OccurrenceState
+from pizzabot.triggers.triggers import TooMany
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import ADA, BOB, CAY
 from tests.unit.triggers.unattended import Unattended
@@ -248,6 +249,43 @@ async def test_all_that_is_caught_up_runs_one_after_the_other(room: Unattended) 
         await room.end()
         await room.tick()
     assert await room.states(trigger) == ["succeeded"] * 3
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=30), timedelta(days=3650)])
+async def test_after_a_clock_that_was_ahead_for_a_moment_a_trigger_fires_at_its_next_time(
+    room: Unattended, ahead: timedelta
+) -> None:
+    trigger = await room.make(cron="0 10 * * *", overlap="allow")
+    room.clock.advance(ahead)
+    await room.tick()
+    (wrong,) = await room.firings(trigger)
+    room.clock.advance(-ahead)
+    await room.tick()
+    assert len(await room.firings(trigger)) == 1
+    await room.tick(seconds=3_600)
+    _, right = await room.firings(trigger)
+    assert right.scheduled_at == START + timedelta(hours=1) < wrong.scheduled_at
+
+
+async def test_a_clock_that_was_ahead_refuses_no_delivery_afterwards(
+    room: Unattended, tmp_path: Path
+) -> None:
+    doors = room.doors(tmp_path)
+    made = await doors.create({"name": "Hook", "kind": "webhook", "prompt": "Look."}, ADA, "web")
+
+    async def body() -> bytes:
+        return b"{}"
+
+    async def deliver() -> None:
+        await doors.receive(made.trigger.id, {"x-trigger-secret": str(made.secret)}, body)
+
+    room.clock.advance(timedelta(days=1))
+    for _ in range(60):
+        await deliver()
+    with pytest.raises(TooMany):
+        await deliver()
+    room.clock.advance(timedelta(days=-1))
+    await deliver()
 
 
 # -- while the one before is at work ---------------------------------------------------------------------
