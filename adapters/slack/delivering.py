@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from pizzabot.errors import DeliveryFailed
-from pizzabot.messages import OutboundItem, Receipt
+from pizzabot.messages import Digest, OutboundItem, Receipt
 from pizzabot.text import visible
 
 from .answers import Answer, File, Part, answer
@@ -25,7 +25,7 @@ from .blocks import actions, button, plain_text, section
 from .cards import card, reminder
 from .clicks import RETRY, page_of
 from .client import Denied, Limited, NotLetIn
-from .digests import digest
+from .digests import digest, fitting, noted, numbers_key, numbers_of
 from .pacing import Pace
 from .places import Copy, Place, answered_key, copy_named, place_at
 from .progress import UPDATES, Progress
@@ -100,10 +100,22 @@ class Delivering:
         return await self._open(Place(None, None, owner.slack))
 
     async def _made(self, item: OutboundItem) -> Answer:
+        if item.kind == "digest" and item.digest is not None:
+            url = self._workspace.doors.url().rstrip("/")
+            return Answer((Part(*digest(item.digest, url, await self._numbers(item.digest))),))
         # Taking a long answer apart takes so long that clicks would wait for it.
         if len(item.text) > _LONG_TEXT:
             return await asyncio.to_thread(self._rendered, item)
         return self._rendered(item, link=await self._link(item))
+
+    async def _numbers(self, listed: Digest) -> frozenset[int]:
+        """The numbers that the digest's message holds; settled for good before it is sent."""
+        doors, key = self._workspace.doors, numbers_key(listed.id)
+        note = await doors.note(VIA, key)
+        if note is None:
+            note = noted(fitting(listed))
+            await doors.keep(VIA, {key: note})
+        return numbers_of(note)
 
     async def _link(self, item: OutboundItem) -> str | None:
         """Where in Slack the conversation is that a card in private belongs to, or the card of a reminder."""
@@ -124,8 +136,6 @@ class Delivering:
                     (Part(*reminder(item.action, now, title=item.thread_title, page=page, link=link)),)
                 )
             return Answer((Part(*card(item.action, title=item.thread_title, page=page, link=link)),))
-        if item.kind == "digest" and item.digest is not None:
-            return Answer((Part(*digest(item.digest, self._workspace.doors.url().rstrip("/"))),))
         if item.status is not None:
             now, live = self._workspace.doors.clock.now(), self._progress.steps(item.thread_id)
             return Answer((Part(*status(item.status, item.thread_id, now, live=live)),))

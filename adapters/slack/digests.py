@@ -2,12 +2,13 @@
 
 Each item shows all of its arguments and has the buttons that its number offers, or it only leads to its page.
 A message takes fifty blocks and so much text: what does not fit is counted, and its numbers decide nothing
-here.
+here. Which ones fit is settled when it is sent: what becomes shorter later makes room for no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,14 +42,37 @@ _THREAD = 120
 _ANY_URL = f"https://{'x' * 60}.example"  # longer than most, so that what fits does not depend on it
 
 
-def digest(listed: Digest, url: str) -> tuple[str, list[Block]]:
-    """A digest as blocks, and its text for notifications; `url` is that of the web view."""
-    blocks = _blocks(shown(listed), url, len(listed.items))
+def digest(listed: Digest, url: str, numbers: Collection[int]) -> tuple[str, list[Block]]:
+    """A digest as blocks with the items of these numbers, and its text for notifications.
+
+    `url` is that of the web view.
+    """
+    blocks = _blocks(only(listed, numbers), url, len(listed.items))
     return escaped(f"Digest: {showing.summary(listed)}"), blocks
 
 
-def shown(listed: Digest) -> Digest:
-    """The digest with the items that a message holds: the same ones also when some are decided."""
+def only(listed: Digest, numbers: Collection[int]) -> Digest:
+    """The digest with the items of these numbers alone."""
+    return replace(listed, items=tuple(item for item in listed.items if item.number in numbers))
+
+
+def numbers_key(digest_id: str) -> str:
+    """The key of the note that says which numbers a digest's message holds."""
+    return f"listed/{digest_id}"
+
+
+def noted(numbers: Collection[int]) -> str:
+    """Numbers as that note has them."""
+    return json.dumps(sorted(numbers))
+
+
+def numbers_of(note: str | None) -> frozenset[int]:
+    """The numbers that such a note holds; without one, none."""
+    return frozenset(json.loads(note or "[]"))
+
+
+def fitting(listed: Digest) -> frozenset[int]:
+    """The numbers of the items that a message holds, whatever is decided about them meanwhile."""
     waiting = tuple(
         replace(item, action=replace(item.action, state=ActionState.PENDING)) for item in listed.items
     )
@@ -60,7 +84,7 @@ def shown(listed: Digest) -> Digest:
         if blocks > MESSAGE_BLOCKS or weight > WEIGHT:
             break
         count += 1
-    return replace(listed, items=listed.items[:count])
+    return frozenset(item.number for item in listed.items[:count])
 
 
 def _blocks(listed: Digest, url: str, all_items: int) -> list[Block]:

@@ -18,7 +18,7 @@ from pizzabot.messages import Action, ActionState, Decision, Verdict
 from pizzabot.people import Person
 
 from .cards import shows_all
-from .digests import shown
+from .digests import numbers_key, numbers_of, only
 from .workspace import VIA, Workspace
 
 _REMEMBERED = timedelta(days=30)
@@ -85,9 +85,10 @@ class Spoken:
         """
         doors = self._workspace.doors
         try:
-            listed = shown(await doors.digest(digest_id, person))
+            listed = await doors.digest(digest_id, person)
         except NotFound:
             return None
+        listed = only(listed, numbers_of(await doors.note(VIA, numbers_key(digest_id))))
         return await answered(doors, listed, text, person, VIA, key, doors.clock.now(), self._words)
 
     async def forget(self) -> None:

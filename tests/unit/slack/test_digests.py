@@ -16,12 +16,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 _names = itertools.count(1)
 
 
-async def digest(office: Office, count: int) -> tuple[Message, list[str]]:
-    """A digest of Cay's with so many expenses, and their notes in its order."""
+async def digest(office: Office, count: int, more: str = "") -> tuple[Message, list[str]]:
+    """A digest of Cay's with so many expenses, and their notes in its order; `more` ends each of them."""
     cay = await office.served.as_person("Cay")
     for action in (await cay.get("/api/actions?state=pending&limit=100")).json()["actions"]:
         await cay.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
-    notes = [f"in a list {next(_names)}." for _ in range(count)]
+    notes = [f"in a list {next(_names)}.{more}" for _ in range(count)]
     for note in notes:
         ts = await office.asks(CAY, expense(note))
         await office.card(ts, user=CAY)
@@ -125,6 +125,25 @@ async def test_a_number_is_one_of_the_list_it_is_written_below_after_a_talk_belo
     await office.asks(CAY, "reject 2: not this one", thread_ts=newer.root_ts)
     await office.whispered(CAY, "Reason: not this one")
     assert [(await state(office, note))["state"] for note in (first, second)] == ["pending", "rejected"]
+
+
+async def test_a_number_that_did_not_fit_decides_nothing_also_when_another_thread_is_deleted(
+    office: Office,
+) -> None:
+    listed, long_notes = await digest(office, 12, "x" * 330)
+    words = office.slack.words(listed)
+    held = sum(note in words for note in long_notes)
+    assert 0 < held < 12
+    cay = await office.served.as_person("Cay")
+    notes = [note.rstrip("x") for note in long_notes]
+    first = next(note for note in notes if note in words)
+    thread = await office.thread(first)
+    assert (await cay.delete(f"/api/threads/{thread['id']}")).status_code < 300
+    await office.asks(CAY, f"approve {held + 1}", thread_ts=listed.ts)
+    await office.whispered(CAY, "Nothing was decided: ")
+    assert {(await state(office, note))["state"] for note in notes if note != first} == {"pending"}
+    await office.asks(CAY, "reject 2: not this one either", thread_ts=listed.ts)
+    await office.whispered(CAY, "Reason: not this one either")
 
 
 async def test_a_digest_of_somebody_else_decides_nothing(office: Office) -> None:

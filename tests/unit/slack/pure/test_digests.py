@@ -11,12 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pizzabot.adapters.slack.blocks import MESSAGE_BLOCKS, size_of
 from pizzabot.adapters.slack.cards import WEIGHT, pressed
-from pizzabot.adapters.slack.digests import digest, shown
+from pizzabot.adapters.slack.digests import digest as painted
+from pizzabot.adapters.slack.digests import fitting
 
-from pizzabot.messages import ActionState, UnreadThread, Verdict
+from pizzabot.messages import ActionState, Digest, DigestItem, UnreadThread, Verdict
 from tests.unit.digests.listed import NOW, URL, item
 from tests.unit.digests.listed import digest as listed
 from tests.unit.email.written import ANY_ARGS, ANY_TEXT
+
+
+def digest(whole: Digest, url: str) -> tuple[str, list[dict[str, Any]]]:
+    """A digest as it is sent first."""
+    made: tuple[str, list[dict[str, Any]]] = painted(whole, url, fitting(whole))
+    return made
 
 
 def buttons(blocks: list[dict[str, Any]]) -> list[list[str]]:
@@ -63,16 +70,32 @@ def test_a_long_list_is_cut_where_a_message_ends_and_says_how_many_more(size: in
     assert len(blocks) <= MESSAGE_BLOCKS
     assert size_of(blocks) <= WEIGHT
     held = len(buttons(blocks))
-    assert [one.number for one in shown(whole).items] == list(range(1, held + 1))
+    assert sorted(fitting(whole)) == list(range(1, held + 1))
     assert f"And {22 - held} more to decide" in json.dumps(blocks)
     assert "22 to decide" in blocks[0]["text"]["text"]
 
 
 def test_it_holds_the_same_items_also_when_some_are_decided() -> None:
     items = [item(n, args={"body": "x" * 350}, args_schema={}) for n in range(1, 21)]
-    before = shown(listed(*items))
+    before = fitting(listed(*items))
     done = [replace(one, action=replace(one.action, state=ActionState.REJECTED)) for one in items[:5]]
-    assert len(shown(listed(*done, *items[5:])).items) == len(before.items)
+    assert fitting(listed(*done, *items[5:])) == before
+
+
+_LONG = {"vendor": "N" * 180, "amount": 1, "items": ["A" * 60]}
+
+
+@pytest.mark.parametrize("edited", [(), (item(1, args=_LONG, digest="another"),)], ids=["deleted", "edited"])
+def test_what_becomes_shorter_after_it_was_sent_makes_room_for_no_other_number(
+    edited: tuple[DigestItem, ...],
+) -> None:
+    items = [item(n, args=_LONG) for n in range(1, 21)]
+    held = fitting(listed(*items))
+    later = listed(*edited, *items[1:])
+    assert fitting(later) - held  # there would be room
+    _, blocks = painted(later, URL, held)
+    after = [row for row in buttons(blocks) if "Approve" in row]
+    assert len(after) == len(held) - 1
 
 
 @given(ANY_TEXT, ANY_ARGS, st.integers(1, 20))
