@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import sys
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 FILE_NAME = "pizzabot.log"
 BLOT = "***"
@@ -33,8 +34,16 @@ _TOKEN = re.compile(
     r"|\bpzb_[A-Za-z0-9_-]{16,}"
     r"|\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}"
     r"|\bsk-[A-Za-z0-9_-]{16,}"
-    r"|(?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)"
+    r"|\bAIza[A-Za-z0-9_-]{30,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r"|(?P<hook>\bhooks\.slack(?:-gov)?\.com/[a-z]{1,20}/)[A-Za-z0-9/_-]+"
+    r"|(?i:(?P<named>[?&](?:token|access_token|api_?key|key|password|secret|signature)=))[^\s&#\"']+"
+    r"|(?i:(?P<header>\bx-[a-z-]{0,20}(?:secret|token|key|signature)[\"']?\s?:\s?[\"']?))[^\s,\"']+"
+    r"|(?P<url>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]{0,300}:)[^\s/@]+(?=@)"
 )
+
+_ESCAPE = re.compile("%[0-9A-F]{2}")  # of a URL; some write it in small letters
 
 _TALKATIVE = (
     "httpx",
@@ -95,7 +104,7 @@ class Redaction(logging.Filter):
                 delattr(record, key)
             known: Mapping[str, str] = getattr(record, _FIELDS, _within.get())
             fields = {**known, **given}
-            setattr(record, _FIELDS, {key: self.redacted(str(value)) for key, value in fields.items()})
+            setattr(record, _FIELDS, {key: self.redacted(_text(value)) for key, value in fields.items()})
         return True
 
     def redacted(self, text: str) -> str:
@@ -106,22 +115,36 @@ class Redaction(logging.Filter):
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it may stand in a log: plain, in a URL, in JSON, in a repr, line by line."""
-    yield from (secret, quote(secret, safe=""), json.dumps(secret)[1:-1], repr(secret)[1:-1])
+    """A secret as it may stand in a log: plain, in a URL, in JSON, in a repr, in base64, line by line."""
+    yield from (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1])
+    for escaped in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        yield from (escaped, _ESCAPE.sub(lambda found: found[0].lower(), escaped))
+    raw = secret.encode()
+    for encoded in (b64encode(raw).decode(), urlsafe_b64encode(raw).decode()):
+        yield encoded.rstrip("=")
     lines = secret.split("\n")
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= 12)
 
 
 def _blotted(match: re.Match[str]) -> str:
-    return f"{match['kept'] or match['url'] or ''}{BLOT}"
+    kept = (match[name] for name in ("kept", "hook", "named", "header", "url"))
+    return f"{next(filter(None, kept), '')}{BLOT}"
 
 
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except (TypeError, ValueError, KeyError):
-        return f"{record.msg} {record.args!r}"  # a log line with a mistake in it is still worth having
+    except Exception:  # noqa: BLE001 - a log line with a mistake in it is still worth having, and stops no work
+        return f"{_text(record.msg)} {_text(record.args)}"
+
+
+def _text(value: object) -> str:
+    """A value in words, also when its class fails at that."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - whatever it is, it must not break the work that logs
+        return f"({type(value).__name__} that cannot be written down)"
 
 
 class JsonLines(logging.Formatter):

@@ -102,8 +102,9 @@ class InboundMessage:
     `address` is the place in the channel where the conversation lives and where answers go; a known address
     continues its thread. `thread_id` continues that thread whatever the address; `is_guest` says that the
     channel knows the person as part of that conversation, so that it need not be the person's own.
-    `aside_to` names an action about which it says something and decides nothing: while that waits, the words
-    go to the agent with the decision, or with the next message, and begin no work by themselves.
+    `aside_to` names an action about which it says something and decides nothing: while that is a call that
+    waits, the words go to the agent with the decision, or with the next message, and begin no work by
+    themselves.
     """
 
     channel: str

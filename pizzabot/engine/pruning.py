@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pizzabot import audit
 from pizzabot.approvals.store import CLOSED
 from pizzabot.database.schema import (
+    OCCURRENCE_FAILED,
     OCCURRENCE_OPEN,
     OUTBOX_OPEN,
     OUTBOX_PUT_OFF,
@@ -243,11 +244,13 @@ def _old_firings(before: datetime) -> sa.ColumnElement[bool]:
 
     What is due is found from when the schedule was watched last, so no other one comes again.
     """
-    at_work = sa.select(runs.c.id).where(RUN_ACTIVE)
+    at_work, there = sa.select(runs.c.id).where(RUN_ACTIVE), sa.select(runs.c.id)
     return sa.and_(
         occurrences.c.ended_at < before,
         sa.or_(occurrences.c.key.like("cron/%"), occurrences.c.key.like("once/%")),
         ~OCCURRENCE_OPEN,
+        # One that failed lives again when its run is retried.
+        sa.or_(~OCCURRENCE_FAILED, occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(there)),
         sa.or_(occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(at_work)),
     )
 

@@ -24,7 +24,7 @@ from pizzabot.database.schema import ACTION_PENDING, actions, inbound, messages
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.ids import new_id
 from pizzabot.inbox import runs, threads
-from pizzabot.messages import Accepted, Attachment, InboundMessage
+from pizzabot.messages import Accepted, ActionKind, Attachment, InboundMessage
 from pizzabot.text import is_storable
 
 MAX_TEXT = 1_048_576  # characters: what no person types and no model reads
@@ -209,11 +209,13 @@ def answer(connection: sa.Connection, message: InboundMessage, text: str, now: d
 
 
 def _waits(connection: sa.Connection, action_id: str | None) -> bool:
-    """Whether the action waits for a decision, which on PostgreSQL then comes after this transaction."""
+    """Whether a call waits for a decision, which on PostgreSQL then comes after this transaction."""
     if action_id is None:
         return False
-    query = sa.select(actions.c.id).where(actions.c.id == action_id, ACTION_PENDING).with_for_update()
-    return connection.execute(query).first() is not None
+    # Only the result of a call can carry words to the agent.
+    of_call = actions.c.kind.in_((ActionKind.TOOL, ActionKind.UNCERTAIN))
+    query = sa.select(actions.c.id).where(actions.c.id == action_id, ACTION_PENDING, of_call)
+    return connection.execute(query.with_for_update()).first() is not None
 
 
 def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:

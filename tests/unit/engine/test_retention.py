@@ -311,6 +311,28 @@ async def test_the_copies_of_an_expired_action_stay_because_it_can_be_reopened(h
     assert await house.work(Ages(outbox=DAY)) == {}
 
 
+async def test_a_firing_that_failed_stays_as_long_as_its_run_can_be_retried(house: House) -> None:
+    now, thread_id = house.clock.now(), await house.thread(state=RunState.FAILED)
+    written = {"name": "Morning", "prompt": "Look.", "cron": "* * * * *", "timezone": "UTC"}
+    trigger = made(written, id="t1", owner=ADA, people=People([ADA]), now=now, source="api")
+
+    def fails(connection: sa.Connection) -> None:
+        run = runs.newest(connection, thread_id)
+        assert run is not None
+        store.put(connection, trigger, new=True)
+        failed = OccurrenceState.FAILED
+        one = Occurrence("o1", "t1", "cron/1", failed, "cron", now, now, ended_at=now, run_id=run.id)
+        store.add(connection, one)
+
+    await house.write(fails)
+    house.clock.advance(OLD)
+    await house.work(Ages(activity=DAY))
+    assert await house.count(schema.occurrences) == 1
+    await house.work(Ages(messages=DAY))
+    await house.work(Ages(activity=DAY))
+    assert await house.count(schema.occurrences) == 0
+
+
 async def test_notes_that_were_given_long_ago_go(house: House) -> None:
     await house.write(lambda c: raises.is_first_note(c, "old", house.clock.now()))
     house.clock.advance(OLD)

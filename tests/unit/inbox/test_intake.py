@@ -17,7 +17,7 @@ from pizzabot.errors import Invalid, NotFound
 from pizzabot.inbox import intake
 from pizzabot.inbox import runs as run_rows
 from pizzabot.inbox import threads as thread_rows
-from pizzabot.messages import Accepted, Action, ActionState, Attachment, InboundMessage, RunState
+from pizzabot.messages import Accepted, Action, ActionKind, ActionState, Attachment, InboundMessage, RunState
 from tests.fakes.clock import FakeClock
 from tests.fakes.rows import answers, arrives, waits
 
@@ -183,6 +183,14 @@ async def test_an_aside_that_comes_after_the_decision_is_a_message(
     await database.write(
         lambda c: store.settle(c, action.id, [ActionState.PENDING], state=ActionState.APPROVED)
     )
+    assert (await _aside(database, clock, action)).held
+    assert await database.read(lambda c: run_rows.held_from(c, action.thread_id)) == "Ada"
+
+
+async def test_words_beside_a_limit_are_a_message_because_no_call_can_carry_them(
+    database: Database, clock: FakeClock
+) -> None:
+    (action,) = await database.write(lambda c: waits(c, clock, kind=ActionKind.LIMIT, tool="limit:usd"))
     assert (await _aside(database, clock, action)).held
     assert await database.read(lambda c: run_rows.held_from(c, action.thread_id)) == "Ada"
 
