@@ -518,7 +518,9 @@ def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
 
 def any_decided(connection: sa.Connection, question_ids: Sequence[str]) -> bool:
     """Whether one of these questions has its answer by now, or was withdrawn, so that nobody will answer."""
-    return any(
-        (action := answered(connection, question_id)) is None or not action.is_open
+    newest = sa.select(actions).order_by(actions.c.id.desc()).limit(1)
+    asked = (
+        _first(connection, connection.execute(newest.where(_asks(question_id))).first())
         for question_id in question_ids
     )
+    return any(action is not None and not action.is_open for action in asked)

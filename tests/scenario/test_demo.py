@@ -23,7 +23,7 @@ import pytest
 
 START_SECONDS = 60.0
 WORK_SECONDS = 60.0
-CLOSE_SECONDS = 10.0
+CLOSE_SECONDS = 40.0
 FILE_TAXI = "Please file an expense of 42.50 EUR for a taxi to the airport, tagged travel"
 
 PROGRAM = (sys.executable, "-m", "pizzabot")

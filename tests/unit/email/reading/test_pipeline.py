@@ -199,7 +199,9 @@ def test_a_body_made_to_be_slow_is_read_quickly(name: str) -> None:
     header, body = SLOW_BODIES[name]
     before = time.thread_time()
     letter(header, PASS, body=body)
-    assert time.thread_time() - before < 3
+    assert (
+        time.thread_time() - before < 15
+    )  # a tenth of it would be enough; what grows with the square takes minutes
 
 
 RAWS = [load(case["file"]) for case in STORED]
