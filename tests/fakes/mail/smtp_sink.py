@@ -131,6 +131,11 @@ class SmtpSink:
 
     async def _cut_all(self, *, listening: bool) -> None:
         if self._server is not None and not listening:
+            # What was accepted a moment ago is on its way into a dialogue: closed meanwhile, it would leak.
+            for socket in self._server.sockets:
+                self._loop.remove_reader(socket.fileno())
+            for _ in range(3):
+                await asyncio.sleep(0)
             self._server.close()
             self._server = None
         tasks = []
