@@ -17,6 +17,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from pizzabot.database.dialects import hold
 from pizzabot.database.schema import audit, audit_anchors, to_microseconds
 
 GENESIS = "0" * 64
@@ -92,6 +93,7 @@ def line_hash(previous: str, at: datetime, actor: str, via: str, event: str, sub
 # Built once: building a statement costs four times as much as running it.
 _NEWEST = sa.select(audit.c.hash).order_by(audit.c.seq.desc()).limit(1)
 _INSERT = sa.insert(audit)
+_LOCK = 0x9122AB07
 
 
 def append(
@@ -105,9 +107,7 @@ def append(
     data: Mapping[str, Any] | None = None,
 ) -> None:
     """Add a line inside the caller's transaction: the deed and its record are stored together."""
-    if connection.dialect.name == "postgresql":
-        # Two writers must not both take the same line as their predecessor.
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(0x9122AB07)))
+    hold(connection, _LOCK)  # two writers must not both take the same line as their predecessor
     previous = connection.execute(_NEWEST).scalar() or GENESIS
     text = canonical_json(data or {})
     connection.execute(

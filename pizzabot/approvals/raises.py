@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Literal, get_args
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pizzabot.approvals import store
+from pizzabot.database.dialects import DIALECTS, hold, insert
 from pizzabot.database.schema import budget_notes, day_raises
 from pizzabot.messages import Action, ActionKind
 
@@ -29,12 +29,8 @@ class Raised:
 
 
 def lock(connection: sa.Connection) -> None:
-    """Let nobody else ask for more of a day, or allow it, until this transaction ends.
-
-    On SQLite there is one writer anyway.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    """Let nobody else ask for more of a day, or allow it, until this transaction ends."""
+    hold(connection, _LOCK)
 
 
 def of_day(connection: sa.Connection, day: str, person: str) -> Mapping[str, Raised]:
@@ -77,9 +73,7 @@ def asking_the_same(connection: sa.Connection, action: Action) -> list[Action]:
     return [
         other
         for other in store.open_of_tools(connection, action.tool)
-        if other.id != action.id
-        and other.is_open
-        and all(other.args.get(k) == action.args.get(k) for k in same)
+        if other.id != action.id and all(other.args.get(k) == action.args.get(k) for k in same)
     ]
 
 
@@ -89,11 +83,12 @@ def asked(connection: sa.Connection) -> list[Action]:
     return [action for action in found if is_about_a_day(action)]
 
 
-# Built once per database: building a statement costs four times as much as running it. What comes back says
-# whether there is a new row: the rows of such a statement are not counted by every driver.
+# Built once per database: building a statement costs four times as much as running it.
 _NOTE = {
-    dialect: insert(budget_notes).on_conflict_do_nothing(index_elements=["key"]).returning(budget_notes.c.key)
-    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+    dialect: insert(dialect, budget_notes)
+    .on_conflict_do_nothing(index_elements=["key"])
+    .returning(budget_notes.c.key)
+    for dialect in DIALECTS
 }
 
 

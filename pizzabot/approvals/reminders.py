@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from pizzabot.database.dialects import insert
 from pizzabot.database.schema import reminders
 
 
@@ -26,23 +25,20 @@ class Reminder:
     due_at: datetime
 
 
-def _insert(connection: sa.Connection) -> Any:
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(reminders)
-
-
 def start(connection: sa.Connection, action_id: str, people: Iterable[str], due_at: datetime) -> None:
     """These people are told at `due_at`; who is told at another time already stays so."""
     rows = [{"action_id": action_id, "person": person, "due_at": due_at} for person in people]
     if rows:
-        connection.execute(_insert(connection).on_conflict_do_nothing(), rows)
+        connection.execute(insert(connection.dialect.name, reminders).on_conflict_do_nothing(), rows)
 
 
 def snooze(connection: sa.Connection, action_id: str, person: str, until: datetime) -> None:
     """The person is told at `until`, and not before."""
     row = {"action_id": action_id, "person": person, "due_at": until, "snoozed_until": until}
     put_off = {"due_at": until, "snoozed_until": until}
+    statement = insert(connection.dialect.name, reminders)
     connection.execute(
-        _insert(connection).on_conflict_do_update(index_elements=["action_id", "person"], set_=put_off), row
+        statement.on_conflict_do_update(index_elements=["action_id", "person"], set_=put_off), row
     )
 
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from pizzabot.database.connection import postgres_url, sqlite_engine
+from pizzabot.database.dialects import hold
 from pizzabot.errors import ConfigError
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -99,8 +100,7 @@ def _refuse_unknown(found: str | None, known: list[str], place: str) -> None:
 
 
 def _upgrade(connection: sa.Connection, known: list[str], place: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    hold(connection, _LOCK)
     found = _revision(connection)  # again: another process may have migrated meanwhile
     if found == known[-1]:
         return

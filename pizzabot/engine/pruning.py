@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pizzabot import audit
 from pizzabot.approvals.store import CLOSED
+from pizzabot.database.dialects import insert
 from pizzabot.database.schema import (
     OCCURRENCE_FAILED,
     OCCURRENCE_OPEN,
@@ -244,14 +244,13 @@ def _old_firings(before: datetime) -> sa.ColumnElement[bool]:
 
     What is due is found from when the schedule was watched last, so no other one comes again.
     """
-    at_work, there = sa.select(runs.c.id).where(RUN_ACTIVE), sa.select(runs.c.id)
+    there = sa.select(runs.c.id)
     return sa.and_(
         occurrences.c.ended_at < before,
         sa.or_(occurrences.c.key.like("cron/%"), occurrences.c.key.like("once/%")),
         ~OCCURRENCE_OPEN,
         # One that failed lives again when its run is retried.
         sa.or_(~OCCURRENCE_FAILED, occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(there)),
-        sa.or_(occurrences.c.run_id.is_(None), occurrences.c.run_id.not_in(at_work)),
     )
 
 
@@ -284,6 +283,6 @@ def last_done(connection: sa.Connection) -> datetime | None:
 
 def done(connection: sa.Connection, now: datetime) -> None:
     """It came to its end."""
-    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(chores)
+    statement = insert(connection.dialect.name, chores)
     values = {"name": RETENTION, "at": now}
-    connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"at": now}), values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"at": now}), values)

@@ -20,6 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pizzabot import audit
+from pizzabot.database.dialects import hold
 from pizzabot.database.schema import ACTION_PENDING, actions, inbound, messages
 from pizzabot.errors import Invalid, NotFound
 from pizzabot.ids import new_id
@@ -159,11 +160,7 @@ def accept(
             size_bytes=len(attachment.data),
             sha256=hashlib.sha256(attachment.data).hexdigest(),
         )
-    if message.key is not None:
-        connection.execute(
-            _INSERT_KEY,
-            {"key": message.key, "thread_id": thread_id, "message_seq": seq, "received_at": now},
-        )
+    _remember(connection, message.key, thread_id, seq, now)
     run_id = None
     if not held:
         run_id = runs.create(
@@ -200,11 +197,7 @@ def answer(connection: sa.Connection, message: InboundMessage, text: str, now: d
     seq = threads.add_message(connection, thread.id, now, role="notice", author=threads.AGENT_NAME, text=text)
     # Whoever wrote sees it at once.
     threads.mark(connection, thread.id, unread=thread.unread, archived=None)
-    if message.key is not None:
-        connection.execute(
-            _INSERT_KEY,
-            {"key": message.key, "thread_id": thread.id, "message_seq": seq, "received_at": now},
-        )
+    _remember(connection, message.key, thread.id, seq, now)
     return Accepted(thread.id, None, str(seq), held=False)
 
 
@@ -219,15 +212,12 @@ def _waits(connection: sa.Connection, action_id: str | None) -> bool:
 
 
 def _one_at_a_time(connection: sa.Connection, message: InboundMessage) -> None:
-    """On PostgreSQL a second copy, or a second message to a new place, waits for the first one's commit."""
-    if connection.dialect.name != "postgresql":
-        return
+    """A second copy, or a second message to a new place, waits for the first one's commit."""
     names = [f"key/{message.key}"] if message.key is not None else []
     if message.address is not None:
         names.append(f"address/{message.channel}/{message.address}")
     for name in names:
-        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+        hold(connection, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True))
 
 
 # Built once: building a statement costs four times as much as running it.
@@ -237,6 +227,13 @@ _KNOWN = (
     .outerjoin(messages, messages.c.seq == inbound.c.message_seq)
     .where(inbound.c.key == sa.bindparam("key"))
 )
+
+
+def _remember(connection: sa.Connection, key: str | None, thread_id: str, seq: int, now: datetime) -> None:
+    """What became of the item with this key, if it has one."""
+    if key is not None:
+        row = {"key": key, "thread_id": thread_id, "message_seq": seq, "received_at": now}
+        connection.execute(_INSERT_KEY, row)
 
 
 def known(connection: sa.Connection, key: str) -> Accepted | None:

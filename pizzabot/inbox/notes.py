@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from pizzabot.database.dialects import insert
 from pizzabot.database.schema import channel_notes
 
 _GET = sa.select(channel_notes.c.value).where(
@@ -26,13 +26,13 @@ def get(connection: sa.Connection, channel: str, key: str) -> str | None:
 
 def put(connection: sa.Connection, channel: str, values: Mapping[str, str], now: datetime) -> None:
     """Write values under their keys, over what stood there."""
-    insert = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(channel_notes)
+    statement = insert(connection.dialect.name, channel_notes)
     rows = [{"channel": channel, "key": k, "value": v, "written_at": now} for k, v in values.items()]
     if rows:
         connection.execute(
-            insert.on_conflict_do_update(
+            statement.on_conflict_do_update(
                 index_elements=["channel", "key"],
-                set_={"value": insert.excluded.value, "written_at": insert.excluded.written_at},
+                set_={name: statement.excluded[name] for name in ("value", "written_at")},
             ),
             rows,
         )

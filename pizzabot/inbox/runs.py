@@ -19,6 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from pizzabot.database.dialects import hold
 from pizzabot.database.schema import (
     HELD,
     RUN_ACTIVE,
@@ -107,9 +108,8 @@ _START_AGAIN = _START.where(runs.c.attempt == sa.bindparam("attempt_now"))
 _RECORD_USE = sa.update(runs).where(_THIS_ATTEMPT).values(used=sa.bindparam("use"))
 _STILL = sa.select(runs.c.id).where(_THIS_ATTEMPT)
 _SHOW = sa.update(threads).where(threads.c.id == sa.bindparam("thread")).values(state=sa.bindparam("shown"))
-_GATE_KEY = 0x73746F7073  # "stops"
-_GATE = sa.select(sa.func.pg_advisory_xact_lock(_GATE_KEY))
-_GATE_SHARED = sa.select(sa.func.pg_advisory_xact_lock_shared(_GATE_KEY))
+# A stop waits for the claims that are being made, and they for it: no run slips through.
+_GATE = 0x73746F7073  # "stops"
 _STOPPED = sa.select(stops).where(stops.c.scope == STOP_ALL)
 
 
@@ -245,7 +245,7 @@ def claim(connection: sa.Connection, limit: int, now: datetime, *, busy: Sequenc
     thousand runs of one person hold up nobody else's. `busy` are threads whose former attempt is still
     leaving: two must not work on one graph.
     """
-    _gate(connection, shared=True)
+    hold(connection, _GATE, shared=True)
     if stopped_by(connection) is not None:
         return []
     return [
@@ -271,7 +271,7 @@ def _next(connection: sa.Connection, limit: int, busy: Sequence[str]) -> list[st
 
 def claim_again(connection: sa.Connection, run_id: str, attempt: int, now: datetime) -> Run | None:
     """Take back the very attempt that a crash interrupted; None when somebody else has the run."""
-    _gate(connection, shared=True)
+    hold(connection, _GATE, shared=True)
     if stopped_by(connection) is not None:
         return None
     return _start(connection, run_id, now, attempt=attempt)
@@ -419,18 +419,9 @@ def record_use(connection: sa.Connection, run: Run, used: Mapping[str, Any]) -> 
 
 def stop_everything(connection: sa.Connection, now: datetime, *, person: str, via: str) -> None:
     """No run starts from now on, also after a restart, until `resume_everything`."""
-    _gate(connection, shared=False)
+    hold(connection, _GATE)
     if stopped_by(connection) is None:
         connection.execute(sa.insert(stops).values(scope=STOP_ALL, person=person, via=via, at=now))
-
-
-def _gate(connection: sa.Connection, *, shared: bool) -> None:
-    """On PostgreSQL a stop waits for the claims that are being made, and they for it: no run slips through.
-
-    On SQLite there is one writer anyway.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(_GATE_SHARED if shared else _GATE)
 
 
 def resume_everything(connection: sa.Connection) -> bool:

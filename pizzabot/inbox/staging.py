@@ -10,18 +10,17 @@ from __future__ import annotations
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from pizzabot.database.dialects import insert
 from pizzabot.database.schema import staged
 from pizzabot.messages import Staged
 
 
 def put(connection: sa.Connection, channel: str, item: Staged, now: datetime) -> bool:
     """Keep an item; whether it is new."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"channel": channel, "key": item.key, "body": item.body, "received_at": now}
-    statement = insert(staged).values(row).on_conflict_do_nothing().returning(staged.c.key)
-    return connection.execute(statement).first() is not None
+    statement = insert(connection.dialect.name, staged).values(row).on_conflict_do_nothing()
+    return connection.execute(statement.returning(staged.c.key)).first() is not None
 
 
 def of_channel(connection: sa.Connection, channel: str) -> list[Staged]:

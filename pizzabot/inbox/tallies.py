@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from pizzabot.database.dialects import DIALECTS, insert
 from pizzabot.database.schema import activity, messages, tallies, usage
 
 # On PostgreSQL a row with a smaller number can be committed after one with a larger number, by moments.
@@ -65,13 +65,14 @@ ALL = (*DELETABLE, SPENT)
 Counts = dict[str, tuple[float, ...]]
 
 
-def _add(insert: Any) -> Any:
-    return insert.on_conflict_do_update(
-        index_elements=["tally", "label"], set_={"count": tallies.c.count + insert.excluded["count"]}
+def _add(dialect: str) -> Any:
+    statement = insert(dialect, tallies)
+    return statement.on_conflict_do_update(
+        index_elements=["tally", "label"], set_={"count": tallies.c.count + statement.excluded["count"]}
     )
 
 
-_ADD = {"sqlite": _add(sqlite.insert(tallies)), "postgresql": _add(postgresql.insert(tallies))}
+_ADD = {dialect: _add(dialect) for dialect in DIALECTS}
 
 
 def note(connection: sa.Connection, tally: Tally, counts: Mapping[str, int]) -> None:

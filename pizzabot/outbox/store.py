@@ -17,8 +17,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from pizzabot.database.dialects import DIALECTS, insert
 from pizzabot.database.schema import (
     OUTBOX_FAILED,
     OUTBOX_OPEN,
@@ -71,15 +71,10 @@ class Delivery:
     kind: str | None
 
 
-def _insert(dialect: str, table: sa.Table) -> Any:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-
-
 # Built once per database: building a statement costs four times as much as running it.
-_DIALECTS = ("sqlite", "postgresql")
 _ENQUEUE = {
-    dialect: _insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
-    for dialect in _DIALECTS
+    dialect: insert(dialect, outbox).on_conflict_do_nothing(index_elements=["key"]).returning(outbox.c.id)
+    for dialect in DIALECTS
 }
 _DIGESTS_REPAINTED = 10  # copies: older ones are not looked at any more, and their buttons tell who decided
 _SHOWN = (
@@ -89,14 +84,14 @@ _SHOWN = (
 
 
 def _remember(dialect: str) -> Any:
-    insert = _insert(dialect, deliveries)
-    return insert.on_conflict_do_update(
+    statement = insert(dialect, deliveries)
+    return statement.on_conflict_do_update(
         index_elements=["channel", "address", "external_id"],
-        set_={name: insert.excluded[name] for name in _SHOWN},
+        set_={name: statement.excluded[name] for name in _SHOWN},
     )
 
 
-_REMEMBER = {dialect: _remember(dialect) for dialect in _DIALECTS}
+_REMEMBER = {dialect: _remember(dialect) for dialect in DIALECTS}
 _SENT = (
     sa.update(outbox)
     .where(outbox.c.id == sa.bindparam("row"))

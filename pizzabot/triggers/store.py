@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from pizzabot.database.dialects import insert
 from pizzabot.database.schema import (
     OCCURRENCE_FAILED,
     OCCURRENCE_OPEN,
@@ -142,9 +141,9 @@ def _trigger(row: Any) -> Trigger:
 
 def add(connection: sa.Connection, occurrence: Occurrence) -> bool:
     """Store a firing; False when it is there already, and then nothing is changed."""
-    insert = postgresql_insert if connection.dialect.name == "postgresql" else sqlite_insert
-    statement = insert(occurrences).values(asdict(occurrence)).on_conflict_do_nothing()
-    # Of such a statement not every driver counts the rows.
+    statement = (
+        insert(connection.dialect.name, occurrences).values(asdict(occurrence)).on_conflict_do_nothing()
+    )
     return connection.execute(statement.returning(occurrences.c.id)).first() is not None
 
 
