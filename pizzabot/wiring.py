@@ -243,8 +243,7 @@ async def open_runtime(
             return str(getattr(channels.get("api"), "url", settings.web.public_url))
 
         def has_skill(name: str) -> bool:
-            found = skills().get(name)
-            return found is not None and found.content is not None
+            return skills().is_usable(name)
 
         ticker = Ticker(
             database,

@@ -214,7 +214,7 @@ class _Parts:
         talks = Talks(doors)
         self.ours = Ours((own.address,), instance, settings.trusted_authserv_ids)
         self.reader: Reader = Reader()
-        accepted = Words(frozenset(words.approve), frozenset(words.reject))
+        accepted = Words.of(words.approve, words.reject)
         self.accepting = HourlyCap(
             settings.caps.accepted_per_person_hour, lambda: doors.clock.now().timestamp()
         )

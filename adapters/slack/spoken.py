@@ -32,7 +32,7 @@ class Spoken:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         words = workspace.doors.settings.approvals.words
-        self._words = Words(frozenset(words.approve), frozenset(words.reject))
+        self._words = Words.of(words.approve, words.reject)
         self._own = frozenset(word.casefold() for word in (*words.approve, *words.reject))
 
     async def decides(self, thread_id: str, person: Person, key: str, text: str) -> str | None:

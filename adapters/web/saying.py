@@ -69,7 +69,7 @@ async def _digest_for(doors: Doors, digest_id: str | None, person: Person) -> Di
 
 def _words(doors: Doors) -> Words:
     words = doors.settings.approvals.words
-    return Words(frozenset(words.approve), frozenset(words.reject))
+    return Words.of(words.approve, words.reject)
 
 
 def notice(text: str, said: str) -> str:

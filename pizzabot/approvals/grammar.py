@@ -32,6 +32,11 @@ class Words:
     approve: frozenset[str] = frozenset()
     reject: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, approve: Iterable[str], reject: Iterable[str]) -> Words:
+        """As the settings have them (`[approvals.words]`)."""
+        return cls(frozenset(approve), frozenset(reject))
+
 
 ENGLISH = Words()
 

@@ -141,13 +141,12 @@ def lock(connection: sa.Connection, action_id: str) -> None:
 
 def answered(connection: sa.Connection, question_id: str) -> Action | None:
     """The newest action that asked this question and was not withdrawn; it may still be pending."""
-    row = connection.execute(
-        sa.select(actions)
-        .where(_asks(question_id), actions.c.state != ActionState.WITHDRAWN)
-        .order_by(actions.c.id.desc())
-        .limit(1)
-    ).first()
-    return _first(connection, row)
+    return _newest(connection, sa.and_(_asks(question_id), actions.c.state != ActionState.WITHDRAWN))
+
+
+def _newest(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Action | None:
+    query = sa.select(actions).where(condition).order_by(actions.c.id.desc()).limit(1)
+    return _first(connection, connection.execute(query).first())
 
 
 def _asks(question_id: str) -> sa.ColumnElement[bool]:
@@ -518,9 +517,5 @@ def skills_of_run(connection: sa.Connection, run_id: str) -> frozenset[str]:
 
 def any_decided(connection: sa.Connection, question_ids: Sequence[str]) -> bool:
     """Whether one of these questions has its answer by now, or was withdrawn, so that nobody will answer."""
-    newest = sa.select(actions).order_by(actions.c.id.desc()).limit(1)
-    asked = (
-        _first(connection, connection.execute(newest.where(_asks(question_id))).first())
-        for question_id in question_ids
-    )
+    asked = (_newest(connection, _asks(question_id)) for question_id in question_ids)
     return any(action is not None and not action.is_open for action in asked)

@@ -22,6 +22,7 @@ from pizzabot.text import visible
 
 if TYPE_CHECKING:
     from pizzabot.settings import Settings
+    from pizzabot.skills.catalogue import SkillCatalogue
     from pizzabot.tools.config import McpConfig
     from pizzabot.tools.values import ServerState, ToolSpec
 
@@ -95,7 +96,6 @@ def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
     """Whether every table of `[[triggers]]` can be one, has the skills that it names, and is heard."""
     from pizzabot.clock import SystemClock
     from pizzabot.errors import Invalid
-    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover
     from pizzabot.triggers.places import unheard
     from pizzabot.triggers.trigger import made_from_table
 
@@ -106,14 +106,10 @@ def triggers(home: Home, settings: Settings) -> Iterator[Finding]:
         except Invalid as error:
             wrong = True
             yield Finding("error", "triggers", str(error), "correct it in pizzabot.toml")
-    usable = {
-        skill.id.casefold()
-        for skill in discover([SkillRoot(home.skills, "home"), builtin_root()]).skills
-        if skill.content
-    }
+    catalogue = _catalogue(home)
     for table in settings.triggers:
         for skill in table.skills or ():
-            if skill.casefold() not in usable:
+            if not catalogue.is_usable(skill):
                 wrong = True
                 said = f'[[triggers]] "{table.name}": there is no skill {skill} that can be used'
                 cure = "correct it, or add the skill; `pizzabot skills list` shows them"
@@ -254,11 +250,17 @@ def servers(config: McpConfig, states: Sequence[ServerState]) -> Iterator[Findin
             )
 
 
+def _catalogue(home: Home) -> SkillCatalogue:
+    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover
+
+    return discover([SkillRoot(home.skills, "home"), builtin_root()])
+
+
 def skills(home: Home, tools: Mapping[str, ToolSpec], states: Sequence[ServerState]) -> Iterator[Finding]:
     """Whether every skill can be used, and whether every server is used by one."""
-    from pizzabot.skills.catalogue import SkillRoot, builtin_root, discover, listed, readiness
+    from pizzabot.skills.catalogue import listed, readiness
 
-    catalogue = discover([SkillRoot(home.skills, "home"), builtin_root()])
+    catalogue = _catalogue(home)
     by_name = {state.name: state.state for state in states}
     for unreadable in catalogue.unreadable:
         yield Finding("error", "skills", f"{unreadable.file}: {unreadable.reason}", "make it readable")

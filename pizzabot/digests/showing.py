@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from pizzabot.approvals.forms import fields
 from pizzabot.approvals.showing import Shown, server_name, shown, tool_name
 from pizzabot.clock import spoken_seconds
+from pizzabot.inbox import threads
 from pizzabot.messages import Action, ActionKind, ActionState, DayUsage, Digest, DigestItem, Verdict
 from pizzabot.rendering import render_text
 from pizzabot.text import visible
@@ -99,8 +100,7 @@ def moment(at: datetime, zone: str) -> str:
 
 def one_line(text: str, longest: int) -> str:
     """Others' words on one line, all of them visible, the cut marked."""
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return threads.one_line(visible(" ".join(text.split())), longest)
 
 
 def spent(usage: DayUsage) -> str:

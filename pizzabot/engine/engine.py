@@ -329,19 +329,13 @@ class Engine:
         def read(connection: sa.Connection) -> tuple[conversation.Asked, Sequence[effects.Made]]:
             _still_held(connection, run)
             thread = threads.get(connection, run.thread_id)
-            earlier, messages = (
-                runs.before(connection, run),
-                threads.messages_of_run(connection, run.id, run.thread_id),
-            )
-            has_digests = thread is not None and thread.channel == threads.UNATTENDED
-            asked = conversation.Asked(
-                messages,
-                threads.attachments_of(connection, run.thread_id),
-                thread.owner if thread else run.person,
-                _told(connection, run.thread_id, messages[0].seq, earlier)
-                if messages and has_digests
-                else None,
-            )
+            earlier = runs.before(connection, run)
+            messages = threads.messages_of_run(connection, run.id, run.thread_id)
+            told = None
+            if messages and thread is not None and thread.channel == threads.UNATTENDED:
+                told = _told(connection, run.thread_id, messages[0].seq, earlier)
+            attached = threads.attachments_of(connection, run.thread_id)
+            asked = conversation.Asked(messages, attached, thread.owner if thread else run.person, told)
             broken_off = earlier is not None and earlier.state in (RunState.STOPPED, RunState.FAILED)
             return asked, effects.of_run(connection, earlier.id) if earlier and broken_off else ()
 

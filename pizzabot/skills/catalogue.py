@@ -70,6 +70,11 @@ class SkillCatalogue:
         wanted = skill_id.casefold()
         return next((skill for skill in self.skills if skill.id.casefold() == wanted), None)
 
+    def is_usable(self, skill_id: str) -> bool:
+        """Whether there is such a skill, and it could be understood."""
+        found = self.get(skill_id)
+        return found is not None and found.content is not None
+
     @property
     def broken(self) -> tuple[Skill, ...]:
         """The skills that could not be understood."""

@@ -409,8 +409,7 @@ def _title(name: str, said: str | None) -> str:
     """The name, shortened where it would push out why it comes now."""
     if said is None:
         return name
-    room = TITLE_LENGTH - len(said) - 3
-    return f"{name if len(name) <= room else f'{name[: room - 1].rstrip()}…'} ({said})"
+    return f"{threads.one_line(name, TITLE_LENGTH - len(said) - 3)} ({said})"
 
 
 def _last_time(error: str | None) -> str:

@@ -226,18 +226,23 @@ def test_doctor_names_what_does_not_work(
     assert all(" -> " in line for line in lines if not line.startswith("ok"))
 
 
+def _doctor_on_a_trigger(
+    home: Path, line: str, capsys: pytest.CaptureFixture[str], *, code: int
+) -> list[dict[str, str]]:
+    """What doctor finds where a trigger of the file has this line."""
+    write_demo_home(home, sys.executable)
+    with (home / "pizzabot.toml").open("a") as file:
+        file.write(f'[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\n{line}\n')
+    assert main(["doctor", "--json", "--offline"]) == code
+    found: list[dict[str, str]] = json.loads(capsys.readouterr().out)["checks"]
+    return found
+
+
 def test_doctor_names_skills_that_a_trigger_cannot_have(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")
-    write_demo_home(tmp_path / "home", sys.executable)
-    with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
-        file.write(
-            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\n'
-            'skills = ["Expenses", "cellar"]\n'
-        )
-    assert main(["doctor", "--json", "--offline"]) == 1
-    found = json.loads(capsys.readouterr().out)["checks"]
+    found = _doctor_on_a_trigger(tmp_path / "home", 'skills = ["Expenses", "cellar"]', capsys, code=1)
     (wrong,) = [check for check in found if check["what"] == "triggers"]
     assert wrong["text"] == '[[triggers]] "Books": there is no skill cellar that can be used'
 
@@ -246,14 +251,8 @@ def test_doctor_warns_of_places_whose_channel_is_off(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIZZABOT_EMAIL__ENABLED", "false")
-    write_demo_home(tmp_path / "home", sys.executable)
-    with (tmp_path / "home" / "pizzabot.toml").open("a") as file:
-        file.write(
-            '[[triggers]]\nname = "Books"\ncron = "@daily"\nprompt = "Look."\n'
-            'channels = ["web", "slack:C0123", "email"]\n'
-        )
-    assert main(["doctor", "--json", "--offline"]) == 0
-    found = json.loads(capsys.readouterr().out)["checks"]
+    line = 'channels = ["web", "slack:C0123", "email"]'
+    found = _doctor_on_a_trigger(tmp_path / "home", line, capsys, code=0)
     warned = [c["text"] for c in found if (c["what"], c["level"]) == ("triggers", "warning")]
     start = '[[triggers]] "Books": channels: names'
     assert warned == [
