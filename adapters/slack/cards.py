@@ -206,7 +206,7 @@ def _arguments(action: Action, *, fits: bool) -> list[Block]:
         return [context(plain_text("It takes no arguments."))]
     if not fits:
         return [_too_long(action)]
-    return [rich_text(*(part for arg, was in _as_it_ran(action) for part in _argument(arg, was)))]
+    return [rich_text(*(part for arg, was in _as_it_ran(action) for part in argument(arg, was)))]
 
 
 def _too_long(action: Action) -> Block:
@@ -231,7 +231,8 @@ def _as_it_ran(action: Action) -> list[tuple[Shown, str | None]]:
     return found
 
 
-def _argument(arg: Shown, was: str | None) -> list[Block]:
+def argument(arg: Shown, was: str | None = None) -> list[Block]:
+    """An argument with its value, and what that was before an edit."""
     # The name is a label of ours and the value is in code: neither is read for marks by Slack.
     name = exact(arg.name)
     changed = [leaf(f" (was {shortened(was, _WAS_SHOWN)})")] if was is not None else []

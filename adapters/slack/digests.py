@@ -15,7 +15,7 @@ from typing import Any
 from pizzabot.digests import showing
 from pizzabot.digests.showing import Line
 from pizzabot.messages import ActionState, Digest, DigestItem
-from pizzabot.text import exact, visible
+from pizzabot.text import visible
 
 from . import words
 from .blocks import (
@@ -28,14 +28,13 @@ from .blocks import (
     leaf,
     mrkdwn,
     plain_text,
-    preformatted,
     rich_section,
     rich_text,
     section,
     shortened,
     size_of,
 )
-from .cards import REVIEW, STYLES, WEIGHT, action_id_of
+from .cards import REVIEW, STYLES, WEIGHT, action_id_of, argument
 from .text import escaped
 
 _THREAD = 120
@@ -133,16 +132,7 @@ def _item(item: DigestItem, line: Line, page: str) -> list[Block]:
 def _arguments(line: Line) -> list[Block]:
     if line.arguments is None:
         return [rich_section(leaf("All arguments are on its page.", "italic"))]
-    found: list[Block] = []
-    for arg in line.arguments:
-        # The name is a label of ours and the value is in code: neither is read for marks by Slack.
-        if arg.is_long:
-            found += [rich_section(leaf(f"{exact(arg.name)}:", "bold")), preformatted(arg.text or " ")]
-        else:
-            found.append(
-                rich_section(leaf(f"{exact(arg.name)}: ", "bold"), leaf(arg.text or '""', "code"), leaf("\n"))
-            )
-    return found
+    return [block for arg in line.arguments for block in argument(arg)]
 
 
 def _section(title: str, rows: Sequence[Mapping[str, Any]], said: str, more: int, page: str) -> list[Block]:

@@ -33,7 +33,6 @@ from pizzabot.inbox import runs
 from pizzabot.inbox.runs import Run
 from pizzabot.messages import Action, ActionKind, Event, Verdict
 from pizzabot.people import Person
-from pizzabot.text import counted
 from pizzabot.tracing import OFF, Span, Tracer
 
 T = TypeVar("T")
@@ -256,11 +255,6 @@ class RunContext:
         """
         more = bound.spoken(bound.step)
         whose = f" of {bound.person}" if bound.person else ""
-        unpriced = (
-            f" Not counted: {counted(bound.unpriced, 'model call')} whose price is not known."
-            if bound.unpriced
-            else ""
-        )
         return Question(
             id=f"{self.run.id}/limit/{bound.name}/{bound.day}/{bound.raised.times}/{bound.allowed:g}",
             kind=ActionKind.LIMIT,
@@ -278,7 +272,7 @@ class RunContext:
             approvers=self.owners,
             why=f"Approve allows {more} more on that day, for every run that waits for it. "
             "Reject ends this run with what it has. Without a word it goes on when that day is over."
-            f"{unpriced}",
+            f"{bound.uncounted}",
         )
 
     # -- decisions ---------------------------------------------------------------------------------------
@@ -465,10 +459,8 @@ def day_note(bound: Bound, zone: str) -> Note:
     """What is said when a day's budget is nearly used up."""
     text = (
         f"{bound.spoken(bound.used)} of {bound.spoken(bound.allowed)} is used: {bound.whose} "
-        f"for {bound.day} ({zone}). When that is used up, runs pause and ask."
+        f"for {bound.day} ({zone}). When that is used up, runs pause and ask.{bound.uncounted}"
     )
-    if bound.unpriced:
-        text += f" Not counted: {counted(bound.unpriced, 'model call')} whose price is not known."
     return Note(bound.key, text, to_owners=bound.person is None)
 
 

@@ -18,7 +18,7 @@ from pizzabot.agent.limits import used_up
 from pizzabot.approvals import raises
 from pizzabot.approvals.raises import DayBudgetName, Raised
 from pizzabot.clock import day_of
-from pizzabot.text import dollars
+from pizzabot.text import counted, dollars
 
 NOTE_AT = 0.8  # of a budget
 _NOTHING = Raised()
@@ -75,6 +75,13 @@ class Bound:
     def spoken(self, amount: float) -> str:
         """An amount in words."""
         return f"{amount:,.0f} tokens" if self.name == "day_tokens" else dollars(amount)
+
+    @property
+    def uncounted(self) -> str:
+        """What the budget leaves out, as a sentence behind another; empty when that is nothing."""
+        if not self.unpriced:
+            return ""
+        return f" Not counted: {counted(self.unpriced, 'model call')} whose price is not known."
 
     @property
     def whose(self) -> str:
