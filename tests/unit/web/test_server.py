@@ -22,6 +22,7 @@ from pizzabot.errors import ConfigError
 from pizzabot.events import Events
 from pizzabot.people import People, Person
 from pizzabot.settings import Settings
+from tests.fakes.clock import FakeClock
 
 
 class Tokens:
@@ -36,6 +37,9 @@ class Doors:
         self.settings = Settings.model_validate({"web": {"port": port, "host": host}})
         self.metrics = self  # what it is told of requests it forgets
         self.people, self.tokens, self.events = People([Person("Ada", "owner")]), Tokens(), Events()
+        self.clock = FakeClock()
+
+    async def forget(self, *_: Any, **__: Any) -> None: ...
 
     def answered(self, *_: Any) -> None: ...
 
