@@ -158,6 +158,15 @@ def _not_bool(value: Any) -> Any:
     return value
 
 
+def _dollars(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError("must be a number of dollars, such as 0.50") from None
+    return _not_bool(value)
+
+
 def _age(value: timedelta | None) -> timedelta | None:
     if value is not None and value < timedelta(days=1):
         raise ValueError('is less than a day; write "1d" or more, or "never"')
@@ -186,5 +195,5 @@ Text = Annotated[str, Field(min_length=1)]
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=10**9)]
 Positive = Annotated[int, BeforeValidator(_not_bool), Field(gt=0, le=10**9)]
-Dollars = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]
-Price = Annotated[float, BeforeValidator(_not_bool), Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, BeforeValidator(_dollars), Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, BeforeValidator(_dollars), Field(ge=0, allow_inf_nan=False)]

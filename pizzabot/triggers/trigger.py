@@ -5,7 +5,7 @@ fields (API, CLI, [[triggers]]) --made--> Trigger          Trigger --fields_of--
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -151,39 +151,25 @@ def made(
     schedule changed, or that was switched on, begins anew: it never fires for the time before `now`.
 
     Raises:
-        Invalid: `invalid_trigger`, `invalid_cron` or `invalid_template`, naming the field and the cure.
+        Invalid: everything that is wrong, each naming its field and the cure; `invalid_cron`,
+            `invalid_timezone` or `invalid_template` when that is all, else `invalid_trigger`.
     """
-    if unknown := written.keys() - TriggerTable.model_fields.keys():
-        raise wrong(sorted(unknown)[0][:60], "is not a field of triggers; remove it")
     before = {k: v for k, v in fields_of(known).items() if k not in known.defaulted} if known else {}
     fields = {k: v for k, v in (before | dict(written)).items() if v is not None}
     fields.pop("secret", None)
-    table = _checked(fields)
-    kind = table.kind or ("cron" if table.cron is not None else None)
-    if kind is None:
-        raise wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
+    unknown = sorted(written.keys() - TriggerTable.model_fields.keys())
+    problems = {name: wrong(name[:60], "is not a field of triggers; remove it") for name in unknown}
+    table, unreadable = _read({name: value for name, value in fields.items() if name not in problems})
+    problems |= unreadable
+    kind = table.kind or ("cron" if "cron" in fields else None)
     person = people.by_name(table.owner) if table.owner is not None else owner
+    for problem in _at_odds(table, kind, person or owner, people):
+        problems.setdefault(_field(problem), problem)
     if person is None:
-        raise wrong("owner", f"names nobody of [[people]]: {table.owner}")
-    prompt = table.prompt or ""
-    if kind != "digest" and not prompt.strip():
-        raise wrong("prompt", "is missing; write what is to be done")
-    if len(prompt) > MAX_PROMPT:
-        raise wrong("prompt", f"has more than {MAX_PROMPT:,} characters; attach less, or make it a skill")
-    if kind == "webhook":
-        prompts.check(prompt)
-    zone = table.timezone or person.timezone
-    if kind == "webhook" and table.cron is not None:
-        raise wrong("cron", "is not for webhooks; leave it out")
-    if kind != "webhook" and table.cron is None:
-        raise wrong("cron", 'is missing; write when it fires, such as "0 8 * * 1-5"')
-    if kind != "webhook" and table.signing is not None:
-        raise wrong("signing", "is for webhooks only; leave it out")
-    if table.cron is not None:
-        Schedule.parse(table.cron, zone)
-    _check_places(table.channels or (), people)
-    if (table.misfire_max or 0) > _MOST_MISFIRES:
-        raise wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
+        problems.setdefault("owner", wrong("owner", f"names nobody of [[people]]: {table.owner}"))
+    if problems or kind is None or person is None:
+        raise _together(list(problems.values()))
+    prompt, zone = table.prompt or "", table.timezone or person.timezone
     grace = parse_duration(table.grace) if table.grace is not None else _GRACE
     trigger = Trigger(
         id=id,
@@ -306,23 +292,59 @@ def _duration(seconds: int) -> str:
     return f"{seconds // size}{unit}" if seconds else "0s"
 
 
-def _checked(fields: Mapping[str, Any]) -> TriggerTable:
+def _read(fields: Mapping[str, Any]) -> tuple[TriggerTable, dict[str, Invalid]]:
+    """The fields that can be read as what they are, and by field what is wrong with the others."""
+    problems: dict[str, Invalid] = {}
     try:
-        return TriggerTable.model_validate(fields)
+        return TriggerTable.model_validate(fields), problems
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the trigger"
-        said = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
-        raise wrong(field, said) from error
+        for each in error.errors(include_url=False):
+            place = ".".join(str(part) for part in each["loc"])
+            said = "is missing" if each["type"] == "missing" else each["msg"].removeprefix("Value error, ")
+            problems.setdefault(str(each["loc"][0]), wrong(place, said))
+    readable = {name: value for name, value in fields.items() if name not in problems}
+    # What was refused is left out to see what else is wrong; without a name there is no table to see it in.
+    return TriggerTable.model_validate({"name": "unnamed"} | readable), problems
 
 
-def _check_places(channels: tuple[str, ...], people: People) -> None:
+def _at_odds(table: TriggerTable, kind: Kind | None, owner: Person, people: People) -> Iterator[Invalid]:
+    """What is wrong with fields that can be read, by themselves or beside each other."""
+    prompt = table.prompt or ""
+    if kind is None:
+        yield wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
+    if kind != "digest" and not prompt.strip():
+        yield wrong("prompt", "is missing; write what is to be done")
+    if len(prompt) > MAX_PROMPT:
+        yield wrong("prompt", f"has more than {MAX_PROMPT:,} characters; attach less, or make it a skill")
+    elif kind == "webhook":
+        yield from _refused("prompt", lambda: prompts.check(prompt))
+    if kind == "webhook" and table.cron is not None:
+        yield wrong("cron", "is not for webhooks; leave it out")
+    if kind in ("cron", "digest") and table.cron is None:
+        yield wrong("cron", 'is missing; write when it fires, such as "0 8 * * 1-5"')
+    if kind in ("cron", "digest") and table.signing is not None:
+        yield wrong("signing", "is for webhooks only; leave it out")
+    if (cron := table.cron) is not None:
+        yield from _refused("cron", lambda: Schedule.parse(cron, table.timezone or owner.timezone))
+    yield from _unknown_places(table.channels or (), people)
+    if (table.misfire_max or 0) > _MOST_MISFIRES:
+        yield wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
+
+
+def _refused(field: str, check: Callable[[], object]) -> Iterator[Invalid]:
+    try:
+        check()
+    except Invalid as error:
+        yield Invalid(f"{field}: {error}", code=error.code, details=_details(field, str(error)))
+
+
+def _unknown_places(channels: tuple[str, ...], people: People) -> Iterator[Invalid]:
     for place in channels:
         kind, _, target = place.partition(":")
         if place in _PLACES or (kind == "slack" and target[:1] in ("C", "G") and target.isalnum()):
             continue
         if people.by_name(place) is None:
-            raise wrong(
+            yield wrong(
                 "channels",
                 f'does not know "{place[:60]}"; write "slack", "email", "web", "slack:" and the id of a '
                 "channel, or a name of [[people]]",
@@ -332,8 +354,21 @@ def _check_places(channels: tuple[str, ...], people: People) -> None:
 def wrong(field: str, problem: str) -> Invalid:
     """A field that cannot be as it is written, and the cure."""
     said = f"{problem}." if not problem.endswith(".") else problem
-    return Invalid(
-        f"{field}: {said}",
-        code="invalid_trigger",
-        details={"errors": [{"path": f"/{field}", "message": said}]},
-    )
+    return Invalid(f"{field}: {said}", code="invalid_trigger", details=_details(field, said))
+
+
+def _details(field: str, said: str) -> dict[str, Any]:
+    return {"errors": [{"path": f"/{field}", "message": said}]}
+
+
+def _field(problem: Invalid) -> str:
+    return str(problem.details["errors"][0]["path"]).strip("/")
+
+
+def _together(problems: Sequence[Invalid]) -> Invalid:
+    """All of them as one refusal."""
+    if len(problems) == 1:
+        return problems[0]
+    errors = [error for problem in problems for error in problem.details["errors"]]
+    said = " ".join(str(problem) for problem in problems)
+    return Invalid(said, code="invalid_trigger", details={"errors": errors})

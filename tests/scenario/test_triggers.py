@@ -288,7 +288,7 @@ async def test_a_table_that_cannot_be_stops_the_start_with_its_name_and_doctor_s
         secret = "0123456789abcdef"
     """
     home = write_home(tmp_path / "home", model.url, more_toml=table)
-    said = '[[triggers]] "Hook": The prompt cannot be filled in: "nothing" is not known.'
+    said = '[[triggers]] "Hook": prompt: The prompt cannot be filled in: "nothing" is not known.'
     with pytest.raises(ConfigError, match=re.escape(said)):
         async with serving(home):
             pass

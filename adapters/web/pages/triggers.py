@@ -17,14 +17,26 @@ from .visit import VIA, Visit
 
 _FIRINGS = 50
 _SHOWN = 5
-_TEXTS = ("name", "prompt", "cron", "timezone", "overlap", "misfire", "grace", "model", "signing", "owner")
+_TEXTS = (
+    "name",
+    "prompt",
+    "cron",
+    "timezone",
+    "overlap",
+    "misfire",
+    "grace",
+    "model",
+    "budget_usd",
+    "signing",
+)
 _LISTS = ("channels", "skills")
+_IN_FORM = {*_TEXTS, *_LISTS}
 
 
 async def index(visit: Visit) -> Response:
     """`GET /triggers`."""
     found = await visit.doors.triggers.all(visit.person)
-    return await page(visit, "triggers", triggers=found, form=None, problem=None)
+    return await page(visit, "triggers", triggers=found, form=None, wrong={}, problem=None)
 
 
 async def create(visit: Visit, form: Form) -> Response:
@@ -32,8 +44,9 @@ async def create(visit: Visit, form: Form) -> Response:
     try:
         made = await visit.doors.triggers.create(_new(form), visit.person, VIA)
     except Refused as error:
-        found, said = await visit.doors.triggers.all(visit.person), str(error)
-        return await page(visit, "triggers", error.status, triggers=found, form=form.texts, problem=said)
+        found = await visit.doors.triggers.all(visit.person)
+        told = {"wrong": _wrong(error), "problem": _problem(error)}
+        return await page(visit, "triggers", error.status, triggers=found, form=form.texts, **told)
     if made.secret is None:
         return see_other(f"/triggers/{made.trigger.id}")
     return await _shown(visit, made.trigger, secret=made.secret)
@@ -92,7 +105,26 @@ async def _shown(
         hook=f"{visit.doors.url()}/hooks/{trigger.id}",
         secret=secret,
         form=form,
-        problem=str(problem) if problem is not None else None,
+        wrong=_wrong(problem) if problem is not None else {},
+        problem=_problem(problem) if problem is not None else None,
+    )
+
+
+def _wrong(error: Refused) -> dict[str, str]:
+    """By field of the form, what is wrong with it."""
+    told = {
+        str(e["path"]).strip("/").split(".")[0]: str(e["message"]) for e in error.details.get("errors", ())
+    }
+    return {field: f"{said[:1].upper()}{said[1:]}" for field, said in told.items() if field in _IN_FORM}
+
+
+def _problem(error: Refused) -> str:
+    """What to say above the form; where its fields say it all, only that they do."""
+    at_fields = _wrong(error)
+    return (
+        "Nothing was saved: see what is marked."
+        if at_fields and len(at_fields) == len(error.details["errors"])
+        else str(error)
     )
 
 
@@ -119,13 +151,4 @@ def _written(form: Form) -> dict[str, Any]:
         if name in form.texts:
             items = [item.strip() for item in form.texts[name].replace(",", "\n").splitlines()]
             written[name] = [item for item in items if item] or None
-    if "budget_usd" in form.texts:
-        written["budget_usd"] = _dollars(form.texts["budget_usd"].strip())
     return written
-
-
-def _dollars(text: str) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError as error:
-        raise Invalid("Dollars for one run: write a number, like 0.50.") from error

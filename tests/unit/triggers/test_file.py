@@ -159,7 +159,7 @@ async def test_a_secret_that_was_made_anew_elsewhere_is_the_files_again(triggers
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (MORNING | {"cron": "99 * * * *"}, '[[triggers]] "Morning": "99 * * * *" is no schedule: '),
+        (MORNING | {"cron": "99 * * * *"}, '[[triggers]] "Morning": cron: "99 * * * *" is no schedule: '),
         ({"name": "T", "prompt": "x"}, '[[triggers]] "T": kind: is missing; write "cron" with a `cron`, or'),
         (MORNING | {"prompt": " "}, '[[triggers]] "Morning": prompt: is missing; write what is to be done.'),
         (MORNING | {"kind": "webhook"}, '[[triggers]] "Morning": cron: is not for webhooks; leave it out.'),
@@ -174,7 +174,7 @@ async def test_a_secret_that_was_made_anew_elsewhere_is_the_files_again(triggers
         (MORNING | {"misfire_max": 101}, '[[triggers]] "Morning": misfire_max: is at most 100.'),
         (
             HOOK | {"prompt": "{{ x }}"},
-            '[[triggers]] "Hook": The prompt cannot be filled in: "x" is not known.',
+            '[[triggers]] "Hook": prompt: The prompt cannot be filled in: "x" is not known.',
         ),
         (
             HOOK | {"secret": None},

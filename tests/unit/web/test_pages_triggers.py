@@ -19,6 +19,7 @@ from tests.unit.web.browser import Browser, at_home, check_page, path_of
 from tests.unit.web.tree import Node, buttons, check, labels, sent_of, shown, tree
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
+TYPED = {"prompt": "Do <b>this</b>.", "cron": "0 8 * * 1", "model": "openai:mock"}
 DECIDED = '[[call bookkeeper submit_expense {"amount": 4, "note": "tea"}]]'
 
 
@@ -108,52 +109,76 @@ async def test_what_nobody_wrote_stays_so_when_the_form_is_saved(served: Served)
     assert (after.overlap, after.defaulted) == ("queue", trigger.defaulted)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "status", "said"),
-    [
-        ({"cron": "every day"}, 422, '"every day" is no schedule'),
-        ({"cron": ""}, 422, "cron: is missing"),
-        ({"timezone": "Mars/Olympus"}, 422, "timezone: "),
-        ({"prompt": " "}, 422, "prompt: is missing"),
-        ({"budget_usd": "cheap"}, 422, "Dollars for one run: write a number, like 0.50."),
-        ({"budget_usd": "nan"}, 422, "budget_usd: "),
-        ({"grace": "soon"}, 422, "grace: "),
-        ({"channels": "fax"}, 422, 'channels: does not know "fax"'),
-        ({"name": "taken already"}, 409, "Another trigger is named Taken already"),
-        ({"kind": "webhook", "prompt": "{{ x }}", "cron": ""}, 422, "The prompt cannot be filled in"),
-    ],
-)
-async def test_what_cannot_be_comes_back_as_it_was_typed_with_the_reason(
-    served: Served, wrong: dict[str, str], status: int, said: str
+WRONG = [
+    ("cron", {"cron": "every day"}, '"every day" is no schedule'),
+    ("cron", {"cron": ""}, "Is missing; write when it fires"),
+    ("timezone", {"timezone": "Mars/Olympus"}, "Mars/Olympus"),
+    ("prompt", {"prompt": " "}, "Is missing; write what is to be done."),
+    ("budget_usd", {"budget_usd": "cheap"}, "Must be a number of dollars, such as 0.50."),
+    ("budget_usd", {"budget_usd": "nan"}, "greater than 0"),
+    ("grace", {"grace": "soon"}, "is not a duration"),
+    ("channels", {"channels": "fax"}, 'Does not know "fax"'),
+    ("prompt", {"kind": "webhook", "prompt": "{{ x }}", "cron": ""}, "The prompt cannot be filled in"),
+]
+
+
+def marked(page: Node) -> dict[str, str]:
+    """By field, what the page says beside it, as a screen reader finds it."""
+    inputs = [f for kind in ("input", "textarea", "select") for f in page.all(kind, aria_invalid="true")]
+    return {
+        str(f.attrs["name"]): page.one("p", id=str(f.attrs["aria-describedby"]).split()[0]).text
+        for f in inputs
+    }
+
+
+@pytest.mark.parametrize(("field", "wrong", "said"), WRONG)
+async def test_what_cannot_be_comes_back_as_it_was_typed_with_the_reason_beside_it(
+    served: Served, field: str, wrong: dict[str, str], said: str
 ) -> None:
-    if "name" in wrong and status == 409:
-        taken = [one.name for one in await served.doors.triggers.all(ADA)]
-        if "Taken already" not in taken:
-            await made(served, name="Taken already")
-    typed = {
-        "name": new_id(),
-        "prompt": "Do <b>this</b>.",
-        "cron": "0 8 * * 1",
-        "model": "openai:mock",
-    } | wrong
+    typed = TYPED | {"name": new_id()} | wrong
     async with at_home(served) as browser:
         answer = await filled(browser, "/triggers", "Create", typed)
-        check_page(answer, status)
+        check_page(answer, 422)
         page = tree(answer.text)
         check(page)
-        assert said in page.one("p", role="alert").text
+        assert page.one("p", role="alert").text == "Nothing was saved: see what is marked."
+        assert marked(page).keys() == {field}
+        assert said in marked(page)[field]
         assert {name: value(page, name) for name in typed} == typed
         assert "open" in page.one("details").attrs
-        trigger = await made(served)
-        typed.pop("kind", None)
-        answer = await filled(browser, f"/triggers/{trigger.id}", "Save", typed)
         if "kind" in wrong:
             return
-        check_page(answer, status)
+        trigger = await made(served)
+        answer = await filled(browser, f"/triggers/{trigger.id}", "Save", typed)
+        check_page(answer, 422)
         page = tree(answer.text)
-        assert said in page.one("p", role="alert").text
+        assert said in marked(page)[field]
         assert {name: value(page, name) for name in typed} == typed
     assert await now(served, trigger) == trigger
+
+
+async def test_all_that_is_wrong_is_marked_at_once(served: Served) -> None:
+    typed = {
+        "name": "",
+        "prompt": "",
+        "cron": "daily",
+        "channels": "fax, pigeon",
+        "model": "gpt",
+        "budget_usd": "0",
+        "grace": "x",
+    }
+    async with at_home(served) as browser:
+        page = tree((await filled(browser, "/triggers", "Create", typed)).text)
+    check(page)
+    assert marked(page).keys() == typed.keys()
+
+
+async def test_what_is_not_about_one_field_stands_above_the_form(served: Served) -> None:
+    await made(served, name="Taken already")
+    async with at_home(served) as browser:
+        answer = await filled(browser, "/triggers", "Create", TYPED | {"name": "Taken already"})
+    check_page(answer, 409)
+    assert "Another trigger is named Taken already" in tree(answer.text).one("p", role="alert").text
 
 
 @pytest.mark.parametrize("signing", ["secret", "hmac"])

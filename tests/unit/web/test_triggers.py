@@ -197,8 +197,8 @@ async def test_a_removed_trigger_is_gone_and_its_threads_stay(served: Served) ->
         ({"name": 7}, "invalid_trigger", "name: "),
         ({"prompt": None}, "invalid_trigger", "prompt: is missing; write what is to be done."),
         ({"prompt": "x" * 20_001}, "invalid_trigger", "prompt: has more than 20,000 characters"),
-        ({"cron": "61 * * * *"}, "invalid_cron", '"61 * * * *" is no schedule: '),
-        ({"cron": "0 0 30 2 *"}, "invalid_cron", '"0 0 30 2 *" is no schedule: '),
+        ({"cron": "61 * * * *"}, "invalid_cron", 'cron: "61 * * * *" is no schedule: '),
+        ({"cron": "0 0 30 2 *"}, "invalid_cron", 'cron: "0 0 30 2 *" is no schedule: '),
         ({"cron": None}, "invalid_trigger", "kind: is missing; write"),
         ({"timezone": "Mars/Olympus"}, "invalid_trigger", "timezone: "),
         ({"owner": "Eve"}, "invalid_trigger", "owner: names nobody of [[people]]: Eve."),
@@ -223,7 +223,11 @@ async def test_a_removed_trigger_is_gone_and_its_threads_stay(served: Served) ->
         ({"id": new_id()}, "invalid_trigger", "id: is not a field of triggers; remove it."),
         ({"next_run_at": None}, "invalid_trigger", "next_run_at: is not a field of triggers; remove it."),
         ({"kind": "webhook", "cron": None, "secret": "short"}, "invalid_trigger", "secret: "),
-        ({"kind": "webhook", "cron": None, "prompt": "{{ x }}"}, "invalid_template", "The prompt cannot be"),
+        (
+            {"kind": "webhook", "cron": None, "prompt": "{{ x }}"},
+            "invalid_template",
+            "prompt: The prompt cannot be",
+        ),
     ],
 )
 async def test_what_cannot_be_is_refused_with_the_field_and_the_cure_also_as_a_change(
