@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import shutil
 import socket
@@ -18,6 +19,10 @@ from pizzabot.database.migrate import migrate
 from pizzabot.database.schema import metadata
 from pizzabot.ids import new_id
 from tests.fakes.clock import FakeClock
+
+# DBOS writes to the stderr of whoever imports it first, which in a test is one that is soon closed; with a
+# handler there already it adds none.
+logging.getLogger("dbos").addHandler(logging.NullHandler())
 
 POSTGRES = os.environ.get("PIZZABOT_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
 

@@ -905,14 +905,26 @@ async def test_a_trigger_is_made_and_run_with_the_keyboard_alone(web: Web) -> No
         await page.keyboard.press("Tab")
     web.expect_refused("/triggers#new")
     await page.get_by_label("Name").press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text('"0 25 * * *" is no schedule')
+    await expect(page.get_by_role("alert")).to_contain_text("see what is marked")
+    when = page.get_by_label("When", exact=True)
+    await expect(when).to_have_accessible_description(re.compile('"0 25 \\* \\* \\*" is no schedule'))
     await expect(page.get_by_label("What is to be done")).to_have_value("[[say typed]]")
-    await page.get_by_label("When", exact=True).fill("0 5 29 2 *")
-    await page.get_by_label("When", exact=True).press("Enter")
+    await when.fill("0 5 29 2 *")
+    await when.press("Enter")
     await expect(page.get_by_role("heading", name="By keyboard")).to_be_visible()
     await button(page, "Run now").focus()
     await page.keyboard.press("Enter")
     await expect(said(page).last).to_contain_text("typed")
+
+
+async def test_the_form_of_a_trigger_shows_what_is_for_its_kind(web: Web) -> None:
+    page = await web.open("/triggers")
+    of_clocks, of_webhooks = page.get_by_label("When", exact=True), page.get_by_label("proves itself")
+    await expect(of_clocks).to_be_visible()
+    await expect(of_webhooks).to_be_hidden()
+    await page.get_by_label("Started by").select_option("webhook")
+    await expect(of_clocks).to_be_hidden()
+    await expect(of_webhooks).to_be_visible()
 
 
 async def test_the_page_of_a_trigger_follows_what_it_does(web: Web) -> None:

@@ -23,15 +23,15 @@ MULTILINE = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END KEY-----"
 def root() -> Iterator[logging.Logger]:
     """The root logger, without our handlers afterwards; those of pytest come and go by themselves."""
     found, dbos = logging.getLogger(), logging.getLogger("dbos")
-    level = found.level
+    level, of_dbos, propagates = found.level, dbos.handlers, dbos.propagate
     yield found
     for handler in {*found.handlers, *dbos.handlers}:
         if any(isinstance(each, logs.Redaction) for each in handler.filters):
             found.removeHandler(handler)
-            dbos.removeHandler(handler)
             if isinstance(handler, logging.FileHandler):
                 handler.close()
     found.setLevel(level)
+    dbos.handlers, dbos.propagate = of_dbos, propagates
     logging.captureWarnings(False)
 
 

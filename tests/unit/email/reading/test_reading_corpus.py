@@ -51,25 +51,30 @@ def test_nothing_of_the_corpus_is_verified_where_no_server_is_trusted(case: dict
 
 _LIMITED = """
 import resource, sys, time
+from pathlib import Path
 from tests.unit.email.mails import OURS, TRUSTED, load
 from pizzabot.adapters.email.reading.pipeline import read
 raw = load(sys.argv[1])
 before = time.process_time()
 letter = read(raw, TRUSTED, OURS)
-print(letter.kind.value, letter.verified, time.process_time() - before,
-      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+seconds = time.process_time() - before
+# Not of getrusage where there is something else: Linux counts in it what the parent took before the exec.
+status = Path("/proc/self/status")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+if status.exists():
+    peak = int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
+print(letter.kind.value, seconds, peak)
 """
-_UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
 
 
 @pytest.mark.parametrize("case", GENERATED, ids=lambda case: case["file"])
 def test_a_huge_mail_is_read_within_its_limits(case: dict[str, Any]) -> None:
     command = [sys.executable, "-c", _LIMITED, case["file"]]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    kind, _, seconds, memory = done.stdout.split()
+    kind, seconds, memory = done.stdout.split()
     assert CLASSES.get(LetterKind(kind), kind) in expected(case)
     assert float(seconds) < case["limits"]["seconds"]
-    assert int(memory) * _UNIT < case["limits"]["rss_mb"] * 2**20
+    assert int(memory) < case["limits"]["rss_mb"] * 2**20
 
 
 HUGE = ("gen_mime_bomb_1000", "gen_10000_recipients", "gen_html_deep_20000", "gen_redos_on_wrote")
