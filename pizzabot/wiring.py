@@ -118,6 +118,10 @@ class _Heavy:
         async for found in (await self.checkpoints()).alist(config, filter=filter, limit=limit):
             yield found
 
+    def going_down(self) -> None:
+        """What is still being loaded may fail now without a word: the server goes down around it."""
+        self._task.remove_done_callback(_log_failure)
+
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -350,6 +354,7 @@ async def open_runtime(
         stack.push_async_callback(engine.stop)
         stack.push_async_callback(clockwork.stop)
         stack.push_async_callback(asyncio.wait, {working})
+        stack.callback(heavy.going_down)
         yield Runtime(home, settings, people, tokens, doors, channels, tools, skills, working)
 
 

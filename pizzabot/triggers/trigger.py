@@ -300,7 +300,11 @@ def _read(fields: Mapping[str, Any]) -> tuple[TriggerTable, dict[str, Invalid]]:
     except ValidationError as error:
         for each in error.errors(include_url=False):
             place = ".".join(str(part) for part in each["loc"])
-            said = "is missing" if each["type"] == "missing" else each["msg"].removeprefix("Value error, ")
+            said = (
+                "is missing; write one"
+                if each["type"] == "missing"
+                else each["msg"].removeprefix("Value error, ")
+            )
             problems.setdefault(str(each["loc"][0]), wrong(place, said))
     readable = {name: value for name, value in fields.items() if name not in problems}
     # What was refused is left out to see what else is wrong; without a name there is no table to see it in.

@@ -115,7 +115,12 @@ def _wrong(error: Refused) -> dict[str, str]:
     told = {
         str(e["path"]).strip("/").split(".")[0]: str(e["message"]) for e in error.details.get("errors", ())
     }
-    return {field: f"{said[:1].upper()}{said[1:]}" for field, said in told.items() if field in _IN_FORM}
+    # Most say what the field is, or lacks: "is missing; …"
+    return {
+        field: f"It {said}" if said[:1].islower() else said
+        for field, said in told.items()
+        if field in _IN_FORM
+    }
 
 
 def _problem(error: Refused) -> str:

@@ -111,13 +111,13 @@ async def test_what_nobody_wrote_stays_so_when_the_form_is_saved(served: Served)
 
 WRONG = [
     ("cron", {"cron": "every day"}, '"every day" is no schedule'),
-    ("cron", {"cron": ""}, "Is missing; write when it fires"),
+    ("cron", {"cron": ""}, "It is missing; write when it fires"),
     ("timezone", {"timezone": "Mars/Olympus"}, "Mars/Olympus"),
-    ("prompt", {"prompt": " "}, "Is missing; write what is to be done."),
-    ("budget_usd", {"budget_usd": "cheap"}, "Must be a number of dollars, such as 0.50."),
+    ("prompt", {"prompt": " "}, "It is missing; write what is to be done."),
+    ("budget_usd", {"budget_usd": "cheap"}, "It must be a number of dollars, such as 0.50."),
     ("budget_usd", {"budget_usd": "nan"}, "greater than 0"),
     ("grace", {"grace": "soon"}, "is not a duration"),
-    ("channels", {"channels": "fax"}, 'Does not know "fax"'),
+    ("channels", {"channels": "fax"}, 'It does not know "fax"'),
     ("prompt", {"kind": "webhook", "prompt": "{{ x }}", "cron": ""}, "The prompt cannot be filled in"),
 ]
 
