@@ -98,7 +98,7 @@ async def _both(folder: Path, model: Model) -> dict[str, dict[str, float]]:
     found = {}
     for name, app in (("bare", _bare), ("product", _product)):
         async with Watched() as slack, app(slack, folder, model):
-            await slack.connected(60)
+            await slack.connected()
             for user in USERS:
                 await slack.asked(user, f"warm {user}")
             found[name] = await _figures(slack, model)

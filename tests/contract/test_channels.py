@@ -49,11 +49,10 @@ from pizzabot.settings import Settings
 from tests.fakes.clock import FakeClock
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.mail.taken import parsed
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.push_channel import Fault, PushChannel, PushService
 from tests.fakes.rows import ADA, arrives, waits
 from tests.fakes.slack import FakeSlack
-
-PATIENCE_SECONDS = 10.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

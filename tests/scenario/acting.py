@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served
 
 Json = dict[str, Any]
@@ -52,7 +53,7 @@ async def settled(served: Served, thread_id: str, *states: str) -> Json:
 
 async def connected(served: Served, server: str = "ledger") -> None:
     """Wait until an MCP server is there (again)."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             rows = (await served.http.get("/api/mcp")).json()["servers"]
             if next(row["state"] for row in rows if row["name"] == server) == "connected":
@@ -69,7 +70,7 @@ async def until(found: Callable[[], object], seconds: float = 30) -> None:
 
 async def answered(served: Served, thread_id: str, count: int) -> Json:
     """The thread, once it is at rest with so many answers."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(answers(thread := await served.wait(thread_id, "idle"))) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return thread

@@ -22,6 +22,7 @@ import httpx
 
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.mail.taken import body, parsed, subject
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.lab.kill import Server
 
 T = TypeVar("T")
@@ -35,7 +36,6 @@ name = "Ada"
 role = "owner"
 emails = ["{ADA}"]
 """
-PATIENCE_SECONDS = 60.0
 _NUMBERS = itertools.count(1)
 
 

@@ -19,6 +19,7 @@ from pizzabot.inbox import runs
 from pizzabot.tools.catalogue import ToolCatalogue
 from tests.fakes import model_server
 from tests.fakes.model_server import ModelServer, Reply
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import LEDGER_SERVER, Served, ledger_calls, serving, write_home
 from tests.scenario.acting import (
     ENDED,
@@ -53,7 +54,7 @@ def own_server(home: Home, old: str = "", new: str = "") -> None:
 
 async def asked_for(served: Served, thread_id: str, kind: str) -> dict[str, Any]:
     """The pending action of that kind, once its run waits."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             thread = (await served.http.get(f"/api/threads/{thread_id}")).json()
             found = [action for action in pending(thread) if action["kind"] == kind]
@@ -155,9 +156,8 @@ async def test_promise_1_a_start_that_fails_strands_nothing_in_running(
         monkeypatch.setattr(DbosWorkflows, "start", start)
         monkeypatch.setattr(runs, "release", release)
         await served.http.post("/api/resume", json={})
-        await asyncio.sleep(5)
-        states = [(await served.http.get(f"/api/threads/{i}")).json()["state"] for i in ids]
-        assert states == ["idle"] * 4
+        for thread_id in ids:
+            await served.wait(thread_id, "idle")
 
 
 async def test_promise_14_an_attempt_that_ends_late_leaves_its_successor_stoppable(
@@ -170,7 +170,7 @@ async def test_promise_14_an_attempt_that_ends_late_leaves_its_successor_stoppab
         try:
             return await real(self, name, args)
         except asyncio.CancelledError:
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(0.8)
             raise
 
     monkeypatch.setattr(ToolCatalogue, "call", slow_to_cancel)
@@ -180,9 +180,9 @@ async def test_promise_14_an_attempt_that_ends_late_leaves_its_successor_stoppab
         thread_id = await ask(served, call("slow", seconds=20))
         await until(lambda: ledger_calls(home, "start"))
         await served.http.post(f"/api/threads/{thread_id}/stop", json={})
-        await served.http.post(f"/api/threads/{thread_id}/messages", json={"text": "[[sleep 6]]"})
+        await served.http.post(f"/api/threads/{thread_id}/messages", json={"text": "[[sleep 4]]"})
         await served.wait(thread_id, "running")
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(1.2)
         assert (await served.http.get(f"/api/threads/{thread_id}")).json()["state"] == "running"
         assert served.doors._engine.context_of(thread_id) is not None
 

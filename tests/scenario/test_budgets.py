@@ -16,6 +16,7 @@ from pizzabot.home import Home
 from pizzabot.inbox import runs, threads
 from tests.fakes.clock import FakeClock
 from tests.fakes.model_server import TITLE, ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import PEOPLE, Served, serving, write_home
 from tests.scenario.acting import Json, answers, ask, ask_until, call, decide, notices, pending, settled
 
@@ -209,7 +210,7 @@ async def test_parallel_runs_share_the_day_and_one_approval_releases_them_all(
 
 async def _asked_again(served: Served, thread_id: str) -> Json:
     """The thread, once it waits for its second action."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len((thread := await served.wait(thread_id, "waiting"))["actions"]) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return thread
@@ -254,7 +255,7 @@ async def test_no_title_is_asked_for_when_the_day_is_used_up(
 
 async def _until_title_or_sum(served: Served, thread_id: str) -> None:
     """Wait until nothing makes a title any more."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while served.runtime.doors._engine._titles:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

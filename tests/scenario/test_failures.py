@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from pizzabot.agent import calls
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import BOOKKEEPER, Served, ledger_calls, serving, write_home
 from tests.scenario.acting import answered, answers, ask, ask_until, call, decide, notices, pending, settled
 
@@ -168,7 +169,7 @@ async def test_the_title_comes_from_the_model_after_the_first_answer_and_a_perso
     thread = await answered(served, thread_id, 1)
     import asyncio
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while thread["title"] != "A short title":
             await asyncio.sleep(0.02)
             thread = (await served.http.get(f"/api/threads/{thread_id}")).json()

@@ -47,7 +47,6 @@ PARALLEL = 4
 MOST = 40  # mails of one person that are handed to the agent in an hour
 FLOOD = 1000
 CONNECTIONS = 10
-PATIENCE_SECONDS = 40.0
 MEGABYTE = 1024 * 1024
 
 
@@ -127,13 +126,13 @@ class Flood:
 async def answered(post: Post, words: str, author: str = BOB) -> EmailMessage:
     """Somebody writes a mail and gets the answer to it."""
     await post.sends(author, f"[[say {words}]]")
-    return await post.gets(author, words, PATIENCE_SECONDS)
+    return await post.gets(author, words)
 
 
 async def answered_meanwhile(post: Post, flood: Flood, words: str) -> None:
     """Bob is answered, and the web view too, before the flood is over."""
     coming = asyncio.create_task(flood.comes())
-    await until(lambda: len(flood.replies) >= 50 or None, PATIENCE_SECONDS, lambda: "the flood")
+    await until(lambda: len(flood.replies) >= 50 or None, lambda: "the flood")
     await answered(post, words)
     assert (await post.served.http.get("/api/threads?view=unread")).status_code == 200
     assert (await post.served.http.get("/healthz")).json()["status"] == "ok"
@@ -149,7 +148,7 @@ async def comes_to_rest(post: Post, *, still_queued: int = 0) -> None:
         rows = await post.threads()
         return int(found["pending"]) + sum(row["state"] in ("queued", "running") for row in rows)
 
-    await comes(busy, lambda count: count == still_queued, PATIENCE_SECONDS)
+    await comes(busy, lambda count: count == still_queued)
 
 
 def answers(post: Post, to: str) -> Counter[str]:
@@ -312,7 +311,7 @@ async def test_a_hundred_thousand_quoted_lines_are_no_words_of_the_author(post: 
         post.sends(ADA, text, to=str(first["Reply-To"]), answers=first),
         answered(post, "Bob beside quotes"),
     )
-    await post.gets(ADA, "short", PATIENCE_SECONDS)
+    await post.gets(ADA, "short")
     thread = await post.thread("short")
     heard = [message["text"] for message in thread["messages"] if message["role"] == "user"]
     assert heard == ["[[say Ada begins.]]", "[[say short]]"]

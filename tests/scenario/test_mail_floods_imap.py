@@ -15,7 +15,7 @@ from tests.fakes.mail.dovecot import PASSWORD, USER, Dovecot, dovecot_server
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.model_server import ModelServer
 from tests.fakes.runtime import serving, write_home
-from tests.scenario.test_mail_floods import PATIENCE_SECONDS, answers, mail
+from tests.scenario.test_mail_floods import answers, mail
 from tests.unit.email.conftest import ADA, AGENT, AUTHSERV, BOB, PEOPLE, Post, comes
 
 MOST = 20
@@ -58,15 +58,15 @@ accepted_per_person_hour = {MOST}
 async def test_a_flood_in_the_mailbox_waits_there_and_comes_in_hour_by_hour(
     post: Post, dovecot: Dovecot, clock: FakeClock
 ) -> None:
-    await comes(post.state, lambda state: state["state"] == "ok", PATIENCE_SECONDS)
+    await comes(post.state, lambda state: state["state"] == "ok")
     dovecot.deliver(*(mail(ADA, f"flood-{n}", f"[[say wave {n}.]]") for n in range(FLOOD)))
     dovecot.deliver(mail(BOB, "bob", "[[say Bob passes them]]"))
-    await post.gets(BOB, "Bob passes them", PATIENCE_SECONDS)
+    await post.gets(BOB, "Bob passes them")
     for waiting in (FLOOD - MOST, FLOOD - 2 * MOST):
         remarks = await post.remarks(f"{waiting} mails wait in the mailbox")
         assert "as many mails in an hour as are taken in: from Ada; more wait" in remarks
         clock.advance(seconds=3601)
-    await comes(lambda: answered(post), lambda count: count == FLOOD, PATIENCE_SECONDS)
+    await comes(lambda: answered(post), lambda count: count == FLOOD)
     assert answers(post, ADA) == Counter(f"wave {n}." for n in range(FLOOD))
     assert (await post.state()).get("detail") is None
 

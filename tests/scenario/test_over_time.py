@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served, ledger_calls, serving, write_home
 from tests.scenario.acting import Json, answers, ask_until, call, decide, pending
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def _acted(served: Served, action_id: str, state: str) -> Json:
     """The action, as soon as it is in that state."""
     found: Json = {}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while found.get("state") != state:
             found = (await served.http.get(f"/api/actions/{action_id}")).json()
             await asyncio.sleep(0.02)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import serving, write_home
 
 SECONDS_BEFORE = 3.0
@@ -35,7 +36,7 @@ async def test_a_schedule_of_every_minute_fires_within_its_minute(tmp_path: Path
         assert datetime.fromisoformat(made["next_run_at"]) == minute
         path = f"/api/triggers/{made['id']}/occurrences"
         found: list[dict[str, Any]] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not found or found[0]["started_at"] is None:
                 found = (await served.http.get(path)).json()["occurrences"]
                 await asyncio.sleep(0.1)

@@ -54,12 +54,12 @@ async def test_a_conversation_a_decision_and_a_command_work_over_http(
 ) -> None:
     slack, _ = office
     ts = await slack.says("U0ADA", '[[call bookkeeper submit_expense {"amount": 3, "note": "http"}]]')
-    (card,) = await slack.until(lambda: said(slack, ts, "Run submit_expense?"), 20)
+    (card,) = await slack.until(lambda: said(slack, ts, "Run submit_expense?"))
     await slack.click("U0ADA", card, "Edit")
     await slack.until(lambda: "amount" in str(slack.modal("U0ADA")))
     assert "errors" in await slack.submit("U0ADA", {"amount": "-1"})
     assert await slack.submit("U0ADA", {"amount": "4"}) == {}
-    await slack.until(lambda: said(slack, ts, "filed 4"), 20)
+    await slack.until(lambda: said(slack, ts, "filed 4"))
     await slack.until(lambda: "Edited and approved by Ada in Slack" in slack.words(card))
     assert "/pizza TEXT" in (await slack.command("U0ADA", "/pizza help"))["text"]
 
@@ -91,4 +91,4 @@ async def test_what_slack_did_not_sign_changes_nothing_and_is_counted(
     detail = (await served.http.get("/api/status")).json()["channels"]["slack"]["detail"]
     assert "refused requests with a wrong signature: 4" in detail
     assert "refused requests of another app or workspace: 1" in detail
-    await slack.until(lambda: said(slack, written.ts, "signed"), 20)
+    await slack.until(lambda: said(slack, written.ts, "signed"))

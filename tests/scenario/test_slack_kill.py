@@ -21,7 +21,6 @@ name = "Ada"
 role = "owner"
 slack = "U0ADA"
 """
-_PATIENCE_SECONDS = 40.0
 
 
 @asynccontextmanager
@@ -32,7 +31,7 @@ async def office(folder: Path, model: ModelServer) -> AsyncIterator[tuple[FakeSl
         server = Doomed(write_home(folder / "home", model.url, people=PEOPLE, more_toml=table).path)
         server.start()
         try:
-            await slack.connected(_PATIENCE_SECONDS)
+            await slack.connected()
             yield slack, server
         finally:
             await asyncio.to_thread(server.stop)
@@ -43,7 +42,7 @@ async def again(slack: FakeSlack, server: Server) -> None:
     server.kill()
     await slack.until(lambda: slack.sockets == 0)
     server.start()
-    await slack.connected(_PATIENCE_SECONDS)
+    await slack.connected()
     await retried(slack)
 
 
@@ -81,7 +80,7 @@ async def test_every_message_is_answered_once_though_the_server_is_killed_again_
             asked |= {word: await task for word, task in sending}
         await retried(slack)
         for word, ts in asked.items():
-            await slack.until(lambda w=word, t=ts: said(slack, t, w), _PATIENCE_SECONDS, word)  # type: ignore[misc]
+            await slack.until(lambda w=word, t=ts: said(slack, t, w), word)  # type: ignore[misc]
         await asyncio.sleep(0.5)
         assert {word: len(said(slack, ts, word)) for word, ts in asked.items()} == dict.fromkeys(asked, 1)
 
@@ -92,11 +91,11 @@ async def test_a_card_that_was_shown_before_the_kill_is_decided_after_it(
     async with office(tmp_path, model) as (slack, server):
         words = '[[call bookkeeper submit_expense {"amount": 3, "note": "over the kill"}]]'
         ts = await slack.says("U0ADA", words)
-        (card,) = await slack.until(lambda: said(slack, ts, "Run submit_expense?"), _PATIENCE_SECONDS)
+        (card,) = await slack.until(lambda: said(slack, ts, "Run submit_expense?"))
         await again(slack, server)
         assert (await slack.click("U0ADA", card, "Approve")).acked
-        await slack.until(lambda: said(slack, ts, "Result:"), _PATIENCE_SECONDS)
-        await slack.until(lambda: "Approved by Ada in Slack" in slack.words(card), _PATIENCE_SECONDS)
+        await slack.until(lambda: said(slack, ts, "Result:"))
+        await slack.until(lambda: "Approved by Ada in Slack" in slack.words(card))
         assert [c["args"]["note"] for c in ledger_calls(Home(server.home))] == ["over the kill"]
 
 
@@ -105,10 +104,10 @@ async def test_a_status_message_of_a_killed_server_goes_on_and_ends(
 ) -> None:
     async with office(tmp_path, model) as (slack, server):
         ts = await slack.says("U0ADA", "[[sleep 4]]")
-        (status,) = await slack.until(lambda: said(slack, ts, "Working"), _PATIENCE_SECONDS)
+        (status,) = await slack.until(lambda: said(slack, ts, "Working"))
         await again(slack, server)
-        await slack.until(lambda: said(slack, ts, "slept 4"), _PATIENCE_SECONDS)
-        await slack.until(lambda: "Done" in slack.words(status), _PATIENCE_SECONDS)
+        await slack.until(lambda: said(slack, ts, "slept 4"))
+        await slack.until(lambda: "Done" in slack.words(status))
         assert slack.buttons(status) == []
         assert len(said(slack, ts, "")) == 2
 
@@ -123,4 +122,4 @@ async def test_a_file_that_was_acknowledged_before_the_kill_is_fetched_after_it(
         server.kill()
         slack.faults_on.clear()
         server.start()
-        await slack.until(lambda: said(slack, ts, "got it"), _PATIENCE_SECONDS)
+        await slack.until(lambda: said(slack, ts, "got it"))

@@ -19,6 +19,7 @@ from pizzabot.errors import ConfigError
 from pizzabot.ids import new_id
 from tests.fakes.clock import FakeClock
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served, ledger_calls, serving, write_home
 from tests.scenario.acting import answers, ask_until, call, connected, decide, pending, settled
 
@@ -56,7 +57,7 @@ async def firings(served: Served, trigger: Json) -> list[Json]:
 
 async def once(served: Served, trigger: Json, is_so: Callable[[list[Json]], bool]) -> list[Json]:
     """The firings of a trigger, as soon as it is so."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not is_so(found := await firings(served, trigger)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return found

@@ -10,8 +10,8 @@ from email.policy import default
 from adapters.email.imap.door import ImapDoor, State, Timing
 from adapters.email.letters import Envelope
 from pizzabot.settings.tables import ImapTable
+from tests.fakes.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 10.0
 QUICK = Timing(first_wait=0.05, longest_wait=0.2, refused_wait=0.1, lasting=0.5, silence=5.0)
 
 

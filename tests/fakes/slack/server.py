@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from aiohttp import web
 
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.slack import blocks as kit
 from tests.fakes.slack.api import WebApi
 from tests.fakes.slack.blocks import CannotDo, Refusal
@@ -109,19 +110,19 @@ class FakeSlack(Workspace):
             body, content_type, timestamp=timestamp, secret=secret, signed=signed, headers=headers
         )
 
-    async def until(self, predicate: Callable[[], _T], seconds: float = 10, what: str = "") -> _T:
+    async def until(self, predicate: Callable[[], _T], what: str = "") -> _T:
         """Wait until `predicate` gives something true, and give that back."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE_SECONDS
         while not (found := predicate()):
             if time.monotonic() > end:
                 last = ", ".join(c.method for c in self.calls[-8:]) or "none"
-                waited = f"not within {seconds:g} s: {what or _source(predicate)}"
+                waited = f"not within {PATIENCE_SECONDS:g} s: {what or _source(predicate)}"
                 raise AssertionError(f"{waited}\nlast calls: {last}\nrefused: {self.refused}")
             await asyncio.sleep(0.005)
         return found
 
-    async def connected(self, seconds: float = 10) -> None:
-        await self.until(lambda: self.sockets, seconds, "the app has a socket")
+    async def connected(self) -> None:
+        await self.until(lambda: self.sockets, "the app has a socket")
 
     # Reading.
 

@@ -26,6 +26,7 @@ from langgraph.types import Command, interrupt
 from pizzabot.agent.checkpoints import GroupCommitSaver, open_checkpoints
 from pizzabot.agent.group_commit import WriterClosed
 from pizzabot.errors import Conflict, NotFound
+from tests.fakes.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ async def test_every_acknowledged_write_survives_kill_9(tmp_path: Path) -> None:
     file, log = tmp_path / "checkpoints.sqlite", tmp_path / "acknowledged.log"
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, str(file), str(log))
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while child.returncode is None and len(acknowledged_lines(log)) < 400:  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.02)
     finally:

@@ -14,6 +14,7 @@ from mcp_types import CallToolResult, TextContent
 
 from pizzabot.demo.expenses_book import Book, BookError, Expense, amount_text
 from pizzabot.demo.expenses_server import build_server
+from tests.fakes.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ async def running(file: Path) -> AsyncIterator[Client]:
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "pizzabot.demo.expenses_server"], env={"EXPENSES_BOOK": str(file)}
     )
-    async with asyncio.timeout(60), Client(server, read_timeout_seconds=30) as client:
+    async with asyncio.timeout(PATIENCE_SECONDS), Client(server, read_timeout_seconds=30) as client:
         yield client
 
 

@@ -20,6 +20,7 @@ import pytest_asyncio
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.mail.taken import body, parsed, subject
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import BOOKKEEPER, Served, serving, write_home
 
 _T = TypeVar("_T")
@@ -131,14 +132,14 @@ class Post:
         sent = list(self.sink.mails)
         return [parsed(mail.content) for mail in sent if to in mail.recipients]
 
-    async def gets(self, to: str, words: str, seconds: float = 40) -> EmailMessage:
+    async def gets(self, to: str, words: str) -> EmailMessage:
         """The newest mail to somebody with these words in its subject or text."""
 
         def found() -> EmailMessage | None:
             hits = (m for m in reversed(self.mails(to)) if words in body(m) or words in subject(m))
             return next(hits, None)
 
-        return await self._arrives(found, seconds, f"{words!r}", to)
+        return await self._arrives(found, f"{words!r}", to)
 
     async def asked(self, to: str, words: str) -> EmailMessage:
         """The mail that asks somebody for a decision about something."""
@@ -147,11 +148,9 @@ class Post:
             hits = (m for m in self.mails(to) if subject(m).startswith("[Action]") and words in body(m))
             return next(hits, None)
 
-        return await self._arrives(found, 40, f"a question about {words!r}", to)
+        return await self._arrives(found, f"a question about {words!r}", to)
 
-    async def _arrives(
-        self, look: Callable[[], EmailMessage | None], seconds: float, what: str, to: str
-    ) -> EmailMessage:
+    async def _arrives(self, look: Callable[[], EmailMessage | None], what: str, to: str) -> EmailMessage:
         """Look again whenever another mail was sent."""
         seen = -1
 
@@ -162,7 +161,7 @@ class Post:
             seen = len(self.sink.mails)
             return look()
 
-        return await until(found, seconds, lambda: f"{what} to {to}: {[subject(m) for m in self.mails(to)]}")
+        return await until(found, lambda: f"{what} to {to}: {[subject(m) for m in self.mails(to)]}")
 
     async def thread(self, words: str) -> dict[str, Any]:
         """The newest thread with these words in its title or last message, with everything in it."""
@@ -197,20 +196,20 @@ class Post:
         return str((await self.state())["detail"])
 
 
-async def until(found: Callable[[], _T | None], seconds: float, what: Callable[[], str]) -> _T:
+async def until(found: Callable[[], _T | None], what: Callable[[], str]) -> _T:
     """Wait until there is something, and give it back."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_SECONDS
     while (it := found()) is None:
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what()}"
+        assert time.monotonic() < end, f"not within {PATIENCE_SECONDS:g} s: {what()}"
         await asyncio.sleep(0.01)
     return it
 
 
-async def comes(look: Callable[[], Awaitable[_T]], is_so: Callable[[_T], bool], seconds: float = 40) -> None:
+async def comes(look: Callable[[], Awaitable[_T]], is_so: Callable[[_T], bool]) -> None:
     """Look until it is so."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_SECONDS
     while not is_so(seen := await look()):
-        assert time.monotonic() < end, f"not within {seconds:g} s; the last look: {seen}"
+        assert time.monotonic() < end, f"not within {PATIENCE_SECONDS:g} s; the last look: {seen}"
         await asyncio.sleep(0.02)
 
 

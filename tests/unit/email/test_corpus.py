@@ -21,6 +21,7 @@ from pizzabot.database.connection import Database
 from pizzabot.messages import Action, ActionState, Verdict
 from tests.fakes.mail.smtp_sink import SmtpSink
 from tests.fakes.model_server import ModelServer
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.rows import waits
 from tests.fakes.runtime import Served, serving, write_home
 from tests.unit.email.conftest import until
@@ -104,7 +105,7 @@ class House:
             mails = self.sink.mails[seen:]
             return next((m for m in mails if approver in m.recipients and b"[Action]" in m.content), None)
 
-        mail = await until(question, 20, lambda: f"a question to {approver}")
+        mail = await until(question, lambda: f"a question to {approver}")
         heads = _heads(mail.content)
         reply_to = parseaddr(heads["reply-to"])[1]
         names = {
@@ -223,7 +224,7 @@ async def _count(house: House) -> int:
 
 async def _quiet(house: House, action: Action) -> None:
     """Return when nothing is at work in the conversation, and nothing waits to be sent any more."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         for _ in itertools.count():
             thread = (await house.served.http.get(f"/api/threads/{action.thread_id}")).json()
             outbox = (await house.served.http.get("/api/status")).json()["outbox"]

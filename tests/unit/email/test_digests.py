@@ -69,7 +69,7 @@ async def answered(post: Post, found: Listed, words: str) -> str:
         about = [m for m in post.mails(CAY) if str(found.mail["Message-ID"]) in str(m["References"])]
         return next((mail for mail in about if words in body(mail)), None)
 
-    return body(await until(look, 40, lambda: f"{words!r} about {found.mail['Subject']}"))
+    return body(await until(look, lambda: f"{words!r} about {found.mail['Subject']}"))
 
 
 def _number(text: str, note: str) -> int:
@@ -207,7 +207,7 @@ async def test_the_same_mail_twice_decides_once_and_is_answered_once(post: Post)
     def answers() -> list[EmailMessage]:
         return [m for m in post.mails(CAY) if "What you decided" in body(m) and name in str(m["References"])]
 
-    await until(lambda: answers() or None, 40, lambda: str(found.mail["Message-ID"]))
+    await until(lambda: answers() or None, lambda: str(found.mail["Message-ID"]))
     await comes(lambda: _waits_to_be_sent(post), lambda count: count == 0)
     assert len(answers()) == 1
 

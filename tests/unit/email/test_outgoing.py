@@ -51,7 +51,7 @@ async def test_what_fails_for_now_is_sent_again_and_arrives_once(post: Post, fau
 async def test_a_cut_after_the_mail_is_followed_by_one_more_with_the_same_id(post: Post) -> None:
     post.sink.faults.append(Fault("content", cut=True))
     await post.sends(ADA, "[[say maybe twice]]")
-    await until(lambda: len(with_words(post, ADA, "maybe twice")) == 2 or None, 15, lambda: "two copies")
+    await until(lambda: len(with_words(post, ADA, "maybe twice")) == 2 or None, lambda: "two copies")
     first, second = with_words(post, ADA, "maybe twice")
     assert first == second
 
@@ -72,7 +72,7 @@ async def test_a_server_that_dawdles_before_it_has_the_mail_gets_it_however_ofte
     with monkeypatch.context() as patched:
         patched.setattr("pizzabot.outbox.delivery.DELIVERY_SECONDS", 0.2)
         await post.sends(ADA, "[[say at long last]]")
-        await until(lambda: not post.sink.faults or None, 15, lambda: f"{post.sink.faults}")
+        await until(lambda: not post.sink.faults or None, lambda: f"{post.sink.faults}")
     await post.gets(ADA, "at long last")
     assert len(with_words(post, ADA, "at long last")) == 1
 

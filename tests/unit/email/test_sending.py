@@ -21,6 +21,7 @@ from pizzabot.errors import ConfigError, DeliveryFailed, DeliveryUnknown
 from pizzabot.settings.tables import OAuthTable, SmtpTable
 from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.fakes.mail.smtp_sink import Fault, SmtpSink, Step
+from tests.fakes.patience import PATIENCE_SECONDS
 
 US, ADA, BOB = "pizza+b-1@example.com", "ada@example.org", "bob@example.org"
 MAIL = b"Subject: hello\r\n\r\nHi.\r\n"
@@ -81,7 +82,7 @@ async def test_the_connection_is_kept_for_the_next_mail_and_closed_politely(sink
 async def test_an_idle_connection_is_closed(sink: SmtpSink) -> None:
     sender = Sender(SmtpTable(host="127.0.0.1", port=sink.port, security="none"), idle_seconds=0.1)
     await sender.send(US, ADA, MAIL)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while sink.open_connections:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
     await sender.send(US, ADA, MAIL)

@@ -11,6 +11,7 @@ import pytest
 
 from pizzabot.engine.clockwork import LONGEST_SECONDS, Clockwork
 from tests.fakes.clock import FakeClock
+from tests.fakes.patience import PATIENCE_SECONDS
 
 
 class _Noted:
@@ -26,7 +27,7 @@ class _Noted:
         return self._due(now)
 
     async def times(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.called) < count:
                 self._again.clear()
                 await self._again.wait()

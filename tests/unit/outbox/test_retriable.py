@@ -21,6 +21,7 @@ from pizzabot.messages import ChannelState, OutboundItem, Receipt, Told
 from pizzabot.outbox.delivery import Delivery
 from pizzabot.people import People, Person
 from tests.fakes.clock import FakeClock
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.rows import ADA, ALLOWANCE, arrives, starts
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Thread:
         """So much that was handed over, and whether each can be retried."""
         delivery = Delivery(self.database, self.clock, {"web": self.ear})
         await delivery.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             items = [await self.ear.heard.get() for _ in range(count)]
         await delivery.stop()
         return [(re.split("[:.]", item.text)[0], item.can_be_retried) for item in items]

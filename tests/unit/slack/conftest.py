@@ -81,16 +81,14 @@ class Office:
         place = channel or self.slack.dm(user)
         return [m for m in self.slack.messages(place, ts) if m.user == self.slack.bot_user]
 
-    async def hears(
-        self, ts: str, words: str, channel: str | None = None, user: str = ADA, seconds: float = 20
-    ) -> Message:
+    async def hears(self, ts: str, words: str, channel: str | None = None, user: str = ADA) -> Message:
         """The first thing said in that thread that holds these words."""
 
         def found() -> list[Message]:
             return [m for m in self.told(ts, channel, user) if words in self.slack.words(m)]
 
         what = f"{words!r} in {ts}: {self._all(ts, channel, user)}"
-        return (await self.slack.until(found, seconds, what))[0]
+        return (await self.slack.until(found, what))[0]
 
     def _all(self, ts: str, channel: str | None, user: str) -> list[str]:
         return [self.slack.words(m)[:60] for m in self.told(ts, channel, user)]
@@ -101,11 +99,11 @@ class Office:
         def waiting() -> list[Message]:
             return [m for m in self.told(ts, channel, user) if "Review" in self.slack.buttons(m)]
 
-        return (await self.slack.until(waiting, 20, f"a card in {ts}: {self._all(ts, channel, user)}"))[0]
+        return (await self.slack.until(waiting, f"a card in {ts}: {self._all(ts, channel, user)}"))[0]
 
     async def becomes(self, message: Message, words: str) -> None:
         """Return when a message of ours says that."""
-        await self.slack.until(lambda: words in self.slack.words(message), 10, f"{words!r} on a message")
+        await self.slack.until(lambda: words in self.slack.words(message), f"{words!r} on a message")
 
     def whispers(self, user: str, channel: str | None = None) -> list[str]:
         """What only that person can see, oldest first."""
@@ -119,7 +117,6 @@ class Office:
         """Return when that person alone was told these words."""
         await self.slack.until(
             lambda: any(words in said for said in self.whispers(user, channel)),
-            10,
             f"{words!r} told to {user}: {self.whispers(user, channel)}",
         )
 

@@ -62,7 +62,7 @@ async def test_approve_runs_what_was_shown_and_the_card_says_who_decided(office:
 async def test_edit_keeps_types_and_runs_the_changed_arguments(office: Office) -> None:
     ts, card = await waiting(office, "edit me", tags=["x"], urgent=False)
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), "the form")
     answer = await office.slack.submit(
         ADA, {"amount": "15", "currency": "USD", "tags": "one\ntwo", "urgent": ["Yes"]}
     )
@@ -77,7 +77,7 @@ async def test_edit_keeps_types_and_runs_the_changed_arguments(office: Office) -
 async def test_errors_stand_at_the_field_and_nothing_is_decided(office: Office) -> None:
     ts, card = await waiting(office, "wrong edit")
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), "the form")
     answer = await office.slack.submit(ADA, {"amount": "-3"})
     assert answer["response_action"] == "errors"
     (error,) = answer["errors"].values()
@@ -91,7 +91,7 @@ async def test_errors_stand_at_the_field_and_nothing_is_decided(office: Office) 
 async def test_saving_without_a_change_is_no_decision(office: Office) -> None:
     _, card = await waiting(office, "unchanged")
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), "the form")
     answer = await office.slack.submit(ADA)
     assert "press Approve" in str(answer["errors"])
     assert "Approve" in office.slack.buttons(card)
@@ -100,7 +100,7 @@ async def test_saving_without_a_change_is_no_decision(office: Office) -> None:
 async def test_reject_tells_the_agent_the_reason(office: Office) -> None:
     ts, card = await waiting(office, "reject me")
     await office.slack.click(ADA, card, "Reject")
-    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), "the form")
     assert await office.slack.submit(ADA, {"Reason": "too dear"}) == {}
     await office.hears(ts, "too dear")
     await office.becomes(card, "Rejected by Ada in Slack")
@@ -110,7 +110,7 @@ async def test_reject_tells_the_agent_the_reason(office: Office) -> None:
 async def test_a_reason_may_be_left_out(office: Office) -> None:
     _, card = await waiting(office, "no reason")
     await office.slack.click(ADA, card, "Reject")
-    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), "the form")
     assert await office.slack.submit(ADA) == {}
     await office.becomes(card, "Rejected by Ada in Slack")
 
@@ -120,7 +120,7 @@ async def test_respond_answers_in_place_of_the_tool(office: Office) -> None:
     card = await office.card(ts)
     assert "Respond" in office.slack.buttons(card)
     await office.slack.click(ADA, card, "Respond")
-    await office.slack.until(lambda: "Response" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "Response" in str(office.slack.modal(ADA)), "the form")
     assert await office.slack.submit(ADA, {"Response": "I wrote it myself"}) == {}
     await office.hears(ts, "I wrote it myself")
 
@@ -151,7 +151,7 @@ async def test_an_approver_gets_a_card_of_their_own_and_all_copies_tell_the_same
         cards = [m for m in office.slack.messages(place) if "Approve" in office.slack.buttons(m)]
         return next((m for m in cards if "copies" in office.slack.words(m)), None)
 
-    copied = await office.slack.until(own, 10, "a card for Bob")
+    copied = await office.slack.until(own, "a card for Bob")
     assert copied is not None
     await office.slack.click(BOB, copied, "Approve")
     await office.becomes(copied, "Approved by Bob in Slack")
@@ -177,7 +177,7 @@ async def test_a_late_click_is_told_and_changes_nothing(office: Office) -> None:
     await office.whispered(BOB, "not yours to decide", office.slack.dm(ADA))
     for label in ("Reject", "Edit"):
         assert (await office.slack.click(ADA, stale, label)).acked
-        await office.slack.until(lambda: "Approved by Ada" in str(office.slack.modal(ADA)), 5, label)
+        await office.slack.until(lambda: "Approved by Ada" in str(office.slack.modal(ADA)), label)
         office.slack.closes_modal(ADA)
     await office.hears(ts, "Result:")
     assert len(paid(office, "too late")) == 1
@@ -186,7 +186,7 @@ async def test_a_late_click_is_told_and_changes_nothing(office: Office) -> None:
 async def test_a_form_that_is_sent_after_the_decision_says_so(office: Office) -> None:
     _, card = await waiting(office, "form too late")
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), 5, "the form")
+    await office.slack.until(lambda: "amount" in str(office.slack.modal(ADA)), "the form")
     thread = await office.thread("form too late")
     (action,) = thread["actions"]
     await office.served.http.post(f"/api/actions/{action['id']}/decision", json={"decision": "reject"})
@@ -326,7 +326,7 @@ async def test_somebody_who_may_not_decide_gets_no_form(office: Office) -> None:
     ts = await office.asks(ADA, f"<@{office.slack.bot_user}> {invoice('no form')}", GENERAL)
     card = await office.card(ts, GENERAL)
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "not yours to decide" in str(office.slack.modal(ADA)), 5, "a refusal")
+    await office.slack.until(lambda: "not yours to decide" in str(office.slack.modal(ADA)), "a refusal")
     office.slack.closes_modal(ADA)
 
 
@@ -345,5 +345,5 @@ async def test_the_card_of_an_approver_leads_to_the_conversation(office: Office)
         told = office.slack.messages(place) if place in office.slack.channels else []
         return [m for m in told if "leads back" in office.slack.words(m)]
 
-    (copied,) = await office.slack.until(own, 10, "a card for Bob")
+    (copied,) = await office.slack.until(own, "a card for Bob")
     assert f"/archives/{GENERAL}/p{ts.replace('.', '')}|" in str(copied.blocks)

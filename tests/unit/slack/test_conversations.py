@@ -104,7 +104,7 @@ async def test_what_is_written_while_a_run_works_is_kept_and_the_sender_is_told(
 
 async def test_stop_written_in_a_thread_stops_its_run(office: Office) -> None:
     ts = await office.asks(ADA, "[[sleep 30]]")
-    await office.slack.until(lambda: office.told(ts), 10, "a status message")
+    await office.slack.until(lambda: office.told(ts), "a status message")
     await office.asks(ADA, "Stop!", thread_ts=ts)
     await office.hears(ts, "Stopped by Ada")
 
@@ -176,7 +176,7 @@ async def test_files_come_with_their_message(office: Office) -> None:
 
 async def test_a_file_without_words_is_a_message(office: Office) -> None:
     ts = await office.asks(ADA, "", files=[("only.txt", b"[[say nothing]]")])
-    await office.slack.until(lambda: office.told(ts), 10, "an answer")
+    await office.slack.until(lambda: office.told(ts), "an answer")
 
 
 async def test_a_message_with_files_is_acknowledged_before_they_are_fetched(office: Office) -> None:
@@ -210,9 +210,9 @@ async def test_opening_the_conversation_offers_something_to_ask(office: Office) 
 async def test_a_run_in_a_direct_message_shows_that_it_works_and_gets_a_title(office: Office) -> None:
     ts = await office.asks(ADA, "[[sleep 0.6]]")
     place = office.slack.dm(ADA)
-    await office.slack.until(lambda: office.slack.statuses.get((place, ts)), 10, "a hint")
+    await office.slack.until(lambda: office.slack.statuses.get((place, ts)), "a hint")
     await office.hears(ts, "slept 0.6")
-    await office.slack.until(lambda: office.slack.titles.get((place, ts)), 10, "a title")
+    await office.slack.until(lambda: office.slack.titles.get((place, ts)), "a title")
 
 
 async def test_stop_of_somebody_elses_work_is_refused_and_is_no_message(office: Office) -> None:

@@ -7,6 +7,7 @@ import copy
 
 import pytest
 
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.slack import Fault, Message
 from tests.unit.slack.conftest import ADA, Office, expense
 
@@ -39,13 +40,13 @@ async def test_an_answer_arrives_once_whatever_happens_on_its_way(
     assert len(copies(office, "slept 0.05", ts)) == 1
 
 
-async def test_an_answer_waits_while_slack_is_away_and_comes_soon_after(office: Office) -> None:
+async def test_an_answer_waits_while_slack_is_away_and_comes_once_after(office: Office) -> None:
     ts = await office.asks(ADA, "[[sleep 0.3]] while away")
     office.slack.go_away()
     thread = await office.thread("while away")
     await office.served.wait(thread["id"], "idle")
     office.slack.come_back()
-    await office.hears(ts, "slept 0.3", seconds=3)
+    await office.hears(ts, "slept 0.3")
     assert len(copies(office, "slept 0.3", ts)) == 1
     await office.slack.connected()
 
@@ -84,7 +85,7 @@ async def test_the_rest_of_a_long_answer_follows_after_a_cut(office: Office) -> 
 
 async def test_a_very_long_answer_is_a_file_and_its_beginning(office: Office) -> None:
     ts = await office.asks(ADA, "[[long 100000]]")
-    shared = await office.slack.until(lambda: next((m for m in office.told(ts) if m.files), None), 10)
+    shared = await office.slack.until(lambda: next((m for m in office.told(ts) if m.files), None))
     assert shared is not None
     (file,) = [office.slack.files[f["id"]] for f in shared.files]
     assert len(file.content) == 100_000
@@ -96,7 +97,7 @@ async def test_a_very_long_answer_is_a_file_and_its_beginning(office: Office) ->
 async def test_a_file_whose_upload_was_cut_is_shared_once(office: Office) -> None:
     office.slack.faults_on["files.completeUploadExternal"] = [Fault(cut=True)]
     ts = await office.asks(ADA, "[[long 90000]]")
-    await office.slack.until(lambda: any(m.files for m in office.told(ts)), 10)
+    await office.slack.until(lambda: any(m.files for m in office.told(ts)))
     await office.slack.until(lambda: not office.slack.faults_on.get("files.completeUploadExternal"))
     await all_said(office)
     assert len([m for m in office.told(ts) if m.files]) == 1
@@ -105,7 +106,7 @@ async def test_a_file_whose_upload_was_cut_is_shared_once(office: Office) -> Non
 
 async def all_said(office: Office) -> None:
     """Return when the outbox is empty."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             waits = (await office.served.http.get("/api/status")).json()["outbox"]
             if waits["pending"] == waits["unknown"] == 0:
@@ -190,7 +191,7 @@ async def test_only_those_who_may_stop_do(office: Office) -> None:
     ts = await office.asks(ADA, f"<@{office.slack.bot_user}> [[sleep 3]]", place)
     status = await office.hears(ts, "Working", place)
     await office.slack.click("U0CAY", status, "Stop")
-    await office.slack.until(lambda: office.whispers("U0CAY", place), 10, "an answer")
+    await office.slack.until(lambda: office.whispers("U0CAY", place), "an answer")
     await office.hears(ts, "slept 3", place)
 
 
@@ -205,7 +206,7 @@ async def test_a_result_from_elsewhere_is_told_where_its_owner_wants_it(office: 
         said = office.slack.messages(place)
         return next((m for m in said if "told in Slack" in office.slack.words(m)), None)
 
-    message = await office.slack.until(told, 10, "a message to Cay")
+    message = await office.slack.until(told, "a message to Cay")
     assert message is not None
     assert "By API" in office.slack.words(message)
     await all_said(office)
@@ -222,7 +223,7 @@ async def test_a_status_message_comes_again_after_everything_was_stopped_and_res
     await office.becomes(status, "Stopped")
     await office.slack.command(ADA, "/pizza resume")
     await office.asks(ADA, "[[sleep 2]] after it", thread_ts=ts)
-    await office.slack.until(lambda: len(copies(office, "Working", ts)) == 1, 10, "a new status message")
+    await office.slack.until(lambda: len(copies(office, "Working", ts)) == 1, "a new status message")
     await office.hears(ts, "slept 2")
 
 
@@ -230,7 +231,7 @@ async def test_an_answer_does_not_wait_for_the_repaint_of_its_status_message(off
     ts = await office.asks(ADA, "[[sleep 2]] hurry")
     status = await office.hears(ts, "Working")
     office.slack.faults_on["chat.update"] = [Fault(status=429, retry_after=2)] * 2
-    await office.hears(ts, "slept 2", seconds=4)
+    await office.hears(ts, "slept 2")
     assert "Working" in office.slack.words(status)
     await office.becomes(status, "Done")
 
@@ -242,7 +243,7 @@ async def test_a_run_that_goes_on_after_a_decision_ends_with_all_its_steps(offic
         '{"amount": 1, "note": "goes on"}], ["slow", {"seconds": 3}]]]]',
     )
     card = await office.card(ts)
-    (status,) = await office.slack.until(lambda: copies(office, "Waiting for a decision", ts), 10)
+    (status,) = await office.slack.until(lambda: copies(office, "Waiting for a decision", ts))
     await office.slack.click(ADA, card, "Approve")
     await office.hears(ts, "Result:")
     await office.becomes(status, "Done")

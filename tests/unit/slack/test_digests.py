@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import ledger_calls
 from tests.fakes.slack import Message
 from tests.unit.slack.conftest import ADA, CAY, Office, expense
@@ -28,8 +29,8 @@ async def digest(office: Office, count: int, more: str = "") -> tuple[Message, l
     before = len(digests(office))
     ran = (await cay.post("/api/triggers/digest:Cay/run")).json()
     assert ran["state"] == "succeeded"
-    await office.slack.until(lambda: len(digests(office)) > before, 20, "a digest")
-    async with asyncio.timeout(20):  # a copy that can be answered is one that was noted
+    await office.slack.until(lambda: len(digests(office)) > before, "a digest")
+    async with asyncio.timeout(PATIENCE_SECONDS):  # a copy that can be answered is one that was noted
         while (await office.served.http.get("/api/status")).json()["outbox"]["pending"]:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return digests(office)[-1], notes
@@ -106,7 +107,6 @@ async def test_anything_else_below_it_goes_to_the_agent(office: Office) -> None:
     place = office.slack.dm(CAY)
     await office.slack.until(
         lambda: any("because of the paper" in office.slack.words(m) for m in office.slack.messages(place)),
-        20,
         "an answer",
     )
     thread = await office.thread("because of the paper")

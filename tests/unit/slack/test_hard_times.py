@@ -200,13 +200,13 @@ async def pressed(office: Office, user: str, action_id: str, value: str) -> None
 async def test_a_button_that_means_nothing_is_answered(office: Office, action_id: str, value: str) -> None:
     office.slack.modals.pop(ADA, None)
     await pressed(office, ADA, action_id, value)
-    await office.slack.until(lambda: office.slack.modal(ADA), 3)
+    await office.slack.until(lambda: office.slack.modal(ADA))
     office.slack.closes_modal(ADA)
 
 
 async def test_a_strangers_press_on_a_home_tab_is_answered_and_the_tab_emptied(office: Office) -> None:
     await pressed(office, EVE, "pizza_stop_all", "")
-    await office.slack.until(lambda: office.slack.modal(EVE), 3)
+    await office.slack.until(lambda: office.slack.modal(EVE))
     office.slack.closes_modal(EVE)
     await home_holds(office, EVE, "only work for people I was told about")
 
@@ -231,7 +231,7 @@ async def test_a_form_is_never_left_at_one_moment(office: Office, fault: Fault) 
     _, card = await waiting(office, f"form {fault.status}")
     office.slack.faults_on["views.update"] = [fault]
     await office.slack.click(ADA, card, "Edit")
-    await office.slack.until(lambda: "One moment" not in str(office.slack.modal(ADA) or "One moment"), 5)
+    await office.slack.until(lambda: "One moment" not in str(office.slack.modal(ADA) or "One moment"))
     office.slack.closes_modal(ADA)
 
 
@@ -240,7 +240,7 @@ async def test_people_are_answered_in_time_while_the_database_is_locked(office: 
     _, card = await waiting(office, f"locked {what}")
     if what == "form":
         await office.slack.click(ADA, card, "Reject")
-        await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)), 5)
+        await office.slack.until(lambda: "Reason" in str(office.slack.modal(ADA)))
     lock = sqlite3.connect(office.served.home.app_database, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     try:
@@ -255,4 +255,4 @@ async def test_people_are_answered_in_time_while_the_database_is_locked(office: 
         lock.execute("ROLLBACK")
         lock.close()
     if what != "command":
-        await office.slack.until(lambda: "Approve" not in office.slack.buttons(card), 10)
+        await office.slack.until(lambda: "Approve" not in office.slack.buttons(card))

@@ -23,7 +23,7 @@ async def shows(office: Office, user: str, words: str) -> dict[str, Any]:
         view = office.slack.home(user)
         return view if view is not None and words in office.slack.words(view) else None
 
-    view = await office.slack.until(found, 10, f"{words!r} on the Home tab of {user}")
+    view = await office.slack.until(found, f"{words!r} on the Home tab of {user}")
     assert view is not None
     return view
 
@@ -36,7 +36,7 @@ async def offers(office: Office, user: str, button: str, value: str) -> dict[str
         view = office.slack.home(user)
         return view if view is not None and value in office.slack.values(view, button) else None
 
-    view = await office.slack.until(found, 10, f"{button} for {value} on the Home tab of {user}")
+    view = await office.slack.until(found, f"{button} for {value} on the Home tab of {user}")
     assert view is not None
     return view
 

@@ -42,9 +42,9 @@ async def test_a_reminder_in_private_leads_to_the_card_there(office: Office) -> 
         shown = office.slack.messages(place) if place in office.slack.channels else []
         return [m for m in shown if words in office.slack.words(m)]
 
-    (card,) = await office.slack.until(lambda: told("remind Bob"), 20, "Bob's card")
+    (card,) = await office.slack.until(lambda: told("remind Bob"), "Bob's card")
     await office.served.is_late(await _action(office, "remind Bob"), "due_at")
-    (reminder,) = await office.slack.until(lambda: told("Still waiting"), 10, "Bob's reminder")
+    (reminder,) = await office.slack.until(lambda: told("Still waiting"), "Bob's reminder")
     assert office.slack.buttons(reminder) == ["Go to the card", "Review"]
     assert f"/p{card.ts.replace('.', '')}" in str(reminder.blocks)
     await office.slack.click(BOB, card, "Approve")
@@ -59,7 +59,6 @@ async def test_that_a_card_expired_is_said_on_it_and_below_it(office: Office) ->
     assert office.slack.buttons(card) == []
     await office.slack.until(
         lambda: [m for m in office.told(ts) if m.ts != card.ts and "Expired" in office.slack.words(m)],
-        10,
         "a word that it expired",
     )
 
@@ -79,7 +78,7 @@ async def test_a_card_is_put_off_from_its_menu_for_who_chose_it_and_says_so_to_a
     assert spoken(until, office.served.doors.people.owner.timezone) in office.whispers(ADA)[-1]
     told = len(office.whispers(ADA))
     await office.slack.click(ADA, card, "Snooze", "In an hour")  # sooner after all
-    await office.slack.until(lambda: len(office.whispers(ADA)) > told, 10, "a second answer")
+    await office.slack.until(lambda: len(office.whispers(ADA)) > told, "a second answer")
     await office.slack.click(ADA, card, "Approve")
     await office.becomes(card, "Approved by Ada in Slack")
     assert "Snooze" not in office.slack.words(card)
@@ -115,7 +114,7 @@ async def test_every_card_says_who_approved_so_far_and_the_second_click_runs_it(
         shown = office.slack.messages(place) if place in office.slack.channels else []
         return [m for m in shown if "twice approved" in office.slack.words(m)]
 
-    (theirs,) = await office.slack.until(told, 20, "Bob's card")
+    (theirs,) = await office.slack.until(told, "Bob's card")
     assert "0 of 2 approved" in office.slack.words(theirs)
     await office.slack.click(ADA, mine, "Approve")
     for card in (mine, theirs):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.slack import Message
 from tests.unit.slack.conftest import ADA, CAY, GENERAL, Office, expense
 
@@ -28,9 +29,9 @@ async def said(office: Office, words: str, channel: str) -> Message:
         ours = [m for m in office.slack.messages(channel) if m.user == office.slack.bot_user]
         return [m for m in ours if words in office.slack.words(m)]
 
-    message = (await office.slack.until(found, 20, f"{words!r} in {channel}"))[0]
+    message = (await office.slack.until(found, f"{words!r} in {channel}"))[0]
     # A person takes longer to answer than it takes to note where it was said.
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (await office.served.http.get("/api/status")).json()["outbox"]["pending"]:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return message
@@ -65,7 +66,7 @@ async def test_what_needs_a_decision_is_asked_in_private_with_the_title_of_its_t
         private = office.slack.messages(office.slack.dm(ADA))
         return [m for m in private if "by night" in office.slack.words(m) and office.slack.buttons(m)]
 
-    card = (await office.slack.until(cards, 20, "a card"))[0]
+    card = (await office.slack.until(cards, "a card"))[0]
     assert "Gated by night" in office.slack.words(card)
     await office.slack.click(ADA, card, "Approve")
     await office.becomes(card, "Approved by Ada in Slack")

@@ -15,6 +15,7 @@ import pytest
 from pizzabot.errors import Conflict, NotFound, OutcomeUnknown, ToolFailed
 from pizzabot.tools.catalogue import Pace
 from pizzabot.tools.server import delay_seconds
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.unit.tools.conftest import QUICK, Ledger, error_of, running, state_of, until
 
 Stdio = Callable[..., dict[str, Any]]
@@ -113,7 +114,7 @@ async def test_back_off_doubles_up_to_its_cap_and_names_the_reason() -> None:
 
     servers = {"gone": {"command": "/nowhere/ledger"}}
     async with running(servers, pace=Pace(sleep=sleep, random=lambda: 1.0)) as catalogue:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await enough.wait()
         assert waits == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
         assert error_of(catalogue, "gone") == "No such file or directory: /nowhere/ledger"

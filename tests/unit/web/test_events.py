@@ -16,6 +16,7 @@ from pizzabot.adapters.web.watching import EventStream, Sight
 from pizzabot.events import Events
 from pizzabot.messages import Event
 from pizzabot.people import Person
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -166,7 +167,7 @@ class Reader:
         return [line[7:].decode() for line in b"".join(self.sent).split(b"\n") if line.startswith(b"event: ")]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 if condition():
                     return

@@ -14,6 +14,7 @@ from pizzabot.errors import Unavailable
 from pizzabot.events import MAX_OF_ONE, Events
 from pizzabot.messages import Event
 from pizzabot.people import Person
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served
 from tests.unit.web.asked import pending
 from tests.unit.web.browser import at_home
@@ -44,7 +45,7 @@ async def test_a_stream_on_which_something_always_happens_ends_when_its_reader_i
     sight = Sight(cast(Doors, bus), Person("Ada", "owner"), None)
     stream = EventStream(sight, gone, asyncio.Event(), heartbeat_seconds=0.05)
     task = asyncio.create_task(stream({"type": "http", "method": "GET"}, receive, send))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not task.done():
             bus.events.publish(Event("servers"))
             await asyncio.sleep(0.005)
@@ -71,7 +72,7 @@ async def test_a_stream_is_asked_at_once_when_a_session_ends() -> None:
     bus.events.publish(Event("sessions"))
     known[0] = False
     bus.events.publish(Event("sessions"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await task
 
 

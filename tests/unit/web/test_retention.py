@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from pizzabot.database import schema
 from pizzabot.outbox import store as outbox
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -79,7 +80,7 @@ async def test_a_thread_at_work_is_not_still(served: Served) -> None:
     engine = served.doors._engine
     made = (await served.http.post("/api/threads", json={"text": "[[sleep 20]] [[say x]]"})).json()
     await served.wait(made["thread_id"], "running")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while engine.context_of(made["thread_id"]) is None:  # noqa: ASYNC110 - it says so when it is there
             await asyncio.sleep(0.01)
     async with engine.still(made["thread_id"]) as is_still:

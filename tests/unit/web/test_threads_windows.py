@@ -13,6 +13,7 @@ import pytest
 
 from pizzabot.clock import SystemClock
 from pizzabot.inbox import threads
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.fakes.runtime import Served, client
 from tests.unit.web.asked import finished, store_of, stored
 from tests.unit.web.browser import UNKNOWN
@@ -96,7 +97,7 @@ async def test_an_older_piece_brings_nothing_of_the_run_that_works_now(served: S
     assert response.status_code == 202
     working = response.json()["run_id"]
     live: list[dict[str, Any]] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not live:
             found = (await served.http.get(path, params={"messages": 1})).json()
             live = [row for row in found["activity"] if row["run_id"] == working and row["at"] is None]

@@ -24,6 +24,7 @@ from pizzabot.errors import Unavailable
 from tests.fakes.mail.certificate import Certificate, make_certificate
 from tests.fakes.mail.dovecot import Dovecot, dovecot_server
 from tests.fakes.mail.watching import QUICK, Notes, Watched, letter
+from tests.fakes.patience import PATIENCE_SECONDS
 
 KEYWORD = TAKEN.encode()
 _OFTEN = replace(QUICK, renew=(0.1, 0.1))
@@ -176,7 +177,7 @@ async def test_a_mail_is_taken_again_when_the_process_was_killed_before_it_was_c
         sys.executable, "-c", _KILLED, json.dumps(fields), *next(iter(notes.items())), stdout=-1
     )
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await process.stdout.readline() == b"TAKING\n"
     process.send_signal(signal.SIGKILL)
     rest, _ = await process.communicate()

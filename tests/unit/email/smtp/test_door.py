@@ -17,6 +17,7 @@ from pizzabot.adapters.email.smtp.doorkeeper import Limits
 
 from pizzabot.errors import ConfigError, Refused, Unavailable
 from tests.fakes.mail.certificate import Certificate, make_certificate
+from tests.fakes.patience import PATIENCE_SECONDS
 from tests.unit.email.smtp.wire import HELLO, OURS, Wire, connected, open_door
 
 TOKEN = "pizza+r-abc@example.com"
@@ -37,7 +38,7 @@ async def test_the_door_says_when_it_listens_and_when_it_does_not() -> None:
 
 async def _lets_in(port: int) -> None:
     """Wait until a connection is greeted."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             async with connected(port, greeted=False) as wire:
                 if (await wire.reply()).startswith("220"):
@@ -62,7 +63,7 @@ async def _wait(gate: asyncio.Event) -> None:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
 
