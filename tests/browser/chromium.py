@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser, async_playwright
 
-_NAMES = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+_NAMES = ("chromium-headless-shell", "/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 # No sandbox: in a container the user is often root, and every page is ours.
 _ARGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
