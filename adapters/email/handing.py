@@ -102,8 +102,10 @@ class Handing:
         quietly: bool = False,
         aside_to: str | None = None,
         counts: bool = True,
-    ) -> None:
+    ) -> Accepted | None:
         """Hand what was written to the agent; `aside_to` names the action that it was to decide and did not.
+
+        None when it was refused, and its sender told so.
 
         Raises:
             TooMany: so much came from the person that this has to come later; never when it does not count.
@@ -132,7 +134,7 @@ class Handing:
             self.leave(letter, "was refused")
             if asked is not None:
                 await self.tell(reply, asked.thread_id, words.refused(str(error)))
-            return
+            return None
         if letter.message_id is not None:
             here = Asked(accepted.thread_id, reply.author, root=reply.place.root)
             key = mail_key(letter.message_id)
@@ -140,6 +142,7 @@ class Handing:
                 await self._doors.keep(VIA, {key: written(here)})
         if not quietly:
             await self._say_when(reply, accepted.thread_id, held=accepted.held)
+        return accepted
 
     async def _accepted(self, message: InboundMessage) -> Accepted:
         """Accepted within the cap, of which only what is new takes anything."""
@@ -169,12 +172,15 @@ class Handing:
             return False
         word = _only_word(reply.letter)
         if word in _STOP_EVERYTHING or (word == "stop" and reply.asked is None):
+            accepted = None
             try:
                 # First the message, so that its conversation is told like every other that was at work.
                 await self.remember(reply)
-                await self.say(reply, quietly=True, counts=False)
+                accepted = await self.say(reply, quietly=True, counts=False)
             finally:
                 await self._doors.stop_everything(reply.person, VIA)
+            if accepted is not None and accepted.run_id is not None:
+                await self._take_back(accepted.thread_id, reply.person)
             return True
         if word in _RESUME and reply.asked is not None and await self._doors.reports.stopped() is not None:
             await self.remember(reply)
@@ -182,6 +188,11 @@ class Handing:
             await self.tell(reply, reply.asked.thread_id, words.RESUMED)
             return True
         return False
+
+    async def _take_back(self, thread_id: str, person: Person) -> None:
+        """End a run that nobody was free to begin: what is queued stays so, and this is no task for later."""
+        if (await self._doors.thread(thread_id, person)).state is ThreadState.QUEUED:
+            await self._doors.stop_thread(thread_id, person, VIA)
 
     async def stops(self, reply: Reply, asked: Asked) -> bool:
         """Whether it was the word stop, and something was at work in the thread."""

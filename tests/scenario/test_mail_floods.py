@@ -144,9 +144,10 @@ async def comes_to_rest(post: Post, *, still_queued: int = 0) -> None:
     """Wait until nothing is to be sent and nothing at work, apart from so many that may not start."""
 
     async def busy() -> int:
+        rows = await post.threads()  # first what is at work: its end is what puts something into the outbox
         found = (await post.served.http.get("/api/status")).json()["outbox"]
-        rows = await post.threads()
-        return int(found["pending"]) + sum(row["state"] in ("queued", "running") for row in rows)
+        at_work = sum(row["state"] in ("queued", "running") for row in rows)
+        return at_work + int(found["pending"]) + int(found["unknown"])
 
     await comes(busy, lambda count: count == still_queued)
 

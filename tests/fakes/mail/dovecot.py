@@ -87,7 +87,8 @@ class Dovecot:
         """Kill all its processes, and every connection with them: it takes its time to end by itself."""
         process, self._process = self._process, None
         if process is not None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             # The others die on their own time, and until then hold the ports that the next start needs.
             deadline = time.monotonic() + _START_SECONDS

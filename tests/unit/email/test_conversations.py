@@ -245,6 +245,16 @@ async def test_an_owner_stops_everything_by_mail_and_answers_to_go_on(post: Post
     assert not [m for m in post.mails(ADA) if "You said" in body(m) and "top" in body(m)]
 
 
+async def test_a_word_to_stop_that_nobody_was_free_to_begin_is_no_task_after_resume(post: Post) -> None:
+    await post.served.http.post("/api/stop")
+    await post.sends(ADA, "Stop everything", subject="Nobody is free")
+    await post.gets(ADA, "Stopped by Ada")
+    await post.served.http.post("/api/resume")
+    await post.sends(ADA, "[[say what came after]]")
+    await post.gets(ADA, "what came after")
+    assert (await post.thread("Nobody is free"))["state"] == "stopped"
+
+
 async def test_stop_in_a_new_mail_of_anybody_else_is_a_message(post: Post) -> None:
     await post.sends(CAY, "Stop", subject="A word")
     await post.gets(CAY, "You said")
