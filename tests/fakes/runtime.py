@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -149,6 +150,9 @@ def client(url: str, token: str | None, **headers: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=url, headers=sent, timeout=30, trust_env=False)
 
 
+_alone = threading.Lock()
+
+
 @asynccontextmanager
 async def serving(
     home: Home,
@@ -157,10 +161,12 @@ async def serving(
     clock: Clock | None = None,
     tracer: Tracer | None = None,
 ) -> AsyncIterator[Served]:
-    """Open the runtime on a home; yields when requests are answered."""
+    """Open the runtime on a home; yields when requests are answered. One at a time, as DBOS is one."""
     seen = {"PATH": os.environ["PATH"], **(environ or {})}
     settings = load_settings(home.path, seen)
     async with AsyncExitStack() as stack:
+        assert _alone.acquire(blocking=False), "a server of this process is open already: DBOS is one for all"
+        stack.callback(_alone.release)
         runtime = await stack.enter_async_context(
             open_runtime(home, settings, seen, clock=clock, tracer=tracer)
         )
