@@ -165,11 +165,11 @@ async def serving(
     seen = {"PATH": os.environ["PATH"], **(environ or {})}
     settings = load_settings(home.path, seen)
     async with AsyncExitStack() as stack:
-        assert _alone.acquire(blocking=False), "a server of this process is open already: DBOS is one for all"
-        stack.callback(_alone.release)
         runtime = await stack.enter_async_context(
             open_runtime(home, settings, seen, clock=clock, tracer=tracer)
         )
+        assert _alone.acquire(blocking=False), "a server of this process is open already: DBOS is one for all"
+        stack.callback(_alone.release)
         port = runtime.channels["api"].port  # type: ignore[attr-defined]
         url = f"http://127.0.0.1:{port}"
         http = await stack.enter_async_context(client(url, runtime.tokens.owner_token()))

@@ -62,7 +62,7 @@ async def test_approve_runs_what_was_shown_and_the_answer_says_what_was_understo
     assert _heading(receipt) == "Approved: submit_expense"
     assert receipt["Subject"] == "Re: About approved by mail"
     assert not body(receipt).startswith("===")
-    await post.gets(ADA, "Result:")
+    await post.gets(ADA, "EUR for approved by mail")
     assert [c for c in ledger_calls(post.served.home) if c["args"].get("note") == "approved by mail"]
 
 

@@ -43,6 +43,7 @@ async def test_the_views_are_listed(office: Office, word: str) -> None:
 
 
 async def test_stop_stops_what_one_has_under_way(office: Office) -> None:
+    await office.slack.command(CAY, "/pizza stop")  # what other tests left at work
     ts = await office.asks(CAY, "[[sleep 30]]")
     other = await office.asks(ADA, "[[sleep 1.5]] of Ada")
     await office.hears(ts, "Working", user=CAY)
