@@ -172,15 +172,7 @@ class Handing:
             return False
         word = _only_word(reply.letter)
         if word in _STOP_EVERYTHING or (word == "stop" and reply.asked is None):
-            accepted = None
-            try:
-                # First the message, so that its conversation is told like every other that was at work.
-                await self.remember(reply)
-                accepted = await self.say(reply, quietly=True, counts=False)
-            finally:
-                await self._doors.stop_everything(reply.person, VIA)
-            if accepted is not None and accepted.run_id is not None:
-                await self._take_back(accepted.thread_id, reply.person)
+            await self._stops_everything(reply)
             return True
         if word in _RESUME and reply.asked is not None and await self._doors.reports.stopped() is not None:
             await self.remember(reply)
@@ -189,10 +181,23 @@ class Handing:
             return True
         return False
 
-    async def _take_back(self, thread_id: str, person: Person) -> None:
-        """End a run that nobody was free to begin: what is queued stays so, and this is no task for later."""
-        if (await self._doors.thread(thread_id, person)).state is ThreadState.QUEUED:
-            await self._doors.stop_thread(thread_id, person, VIA)
+    async def _stops_everything(self, reply: Reply) -> None:
+        """Stop everything, whatever else fails; the word itself is no task, neither now nor after resume."""
+        accepted = None
+        try:
+            await self.remember(reply)
+            if (
+                reply.asked is None
+            ):  # a conversation to answer in; it is told like every other that was at work
+                accepted = await self.say(reply, quietly=True, counts=False)
+        finally:
+            await self._doors.stop_everything(reply.person, VIA)
+        if reply.asked is not None:
+            await self.tell(reply, reply.asked.thread_id, words.STOPPED)
+        elif accepted is not None:
+            thread = await self._doors.thread(accepted.thread_id, reply.person)
+            if thread.state is ThreadState.QUEUED:  # nobody was free to begin it, and what is queued stays so
+                await self._doors.stop_thread(thread.id, reply.person, VIA)
 
     async def stops(self, reply: Reply, asked: Asked) -> bool:
         """Whether it was the word stop, and something was at work in the thread."""

@@ -7,6 +7,7 @@ from pizzabot.messages import Action, ActionState, Verdict
 from .writing.actions import PHRASES, about, outcome, standing, what_follows
 
 SEVERAL_QUESTIONS = "your mail answers several questions at once. Please answer each in a mail of its own."
+STOPPED = "Everything is stopped\n\nNothing goes on and nothing starts until an owner answers: Resume."
 RESUMED = "Everything goes on\n\nWhat arrived meanwhile starts now."
 NOT_BY_MAIL = "this cannot be decided by answering the mail; please open its link."
 NOT_MEANT = "your mail does not name our address in To or Cc. Please answer the mail that asks, itself."

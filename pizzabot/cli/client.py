@@ -43,7 +43,10 @@ def refusal_lines(status: int, message: str, fields: Sequence[Mapping[str, Any]]
     """What a refusal reads like: the message, then each field that is wrong. The one place that words it."""
     first = visible(message.strip()) or f"the server answered with status {status}"
     told = [f"{visible(str(f.get('path', '')))}: {visible(str(f.get('message', '')))}" for f in fields]
-    return [first, *(line for line in told if line.lstrip("/") not in first)]
+    fields_said = [line.lstrip("/") for line in told]
+    if len(told) > 1 and first == " ".join(fields_said):
+        return fields_said  # a line each is easier to read than all of them in one
+    return [first, *(line for line in told if not first.endswith(line.lstrip("/")))]
 
 
 def _field_errors(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -32,6 +32,7 @@ _NEVER = 10**9  # seconds: a grace that does not end
 _MISFIRES = 5
 _MOST_MISFIRES = 100
 _PLACES = ("slack", "email", "web")
+_MOST_TOLD = 5
 
 
 class OccurrenceState(StrEnum):
@@ -144,15 +145,17 @@ def made(
     now: datetime,
     source: str,
     known: Trigger | None = None,
+    has_skill: Callable[[str], bool] | None = None,
 ) -> Trigger:
     """A trigger as it is written; with `known`, that one with what is written changed.
 
-    `None` in `written` sets a field back to its default. The secret is not part of it. A trigger whose
-    schedule changed, or that was switched on, begins anew: it never fires for the time before `now`.
+    `None` in `written` sets a field back to its default. The secret is not part of it. Without `has_skill`
+    nobody asks whether the skills are there: those that were known once may be away for a while. A trigger
+    whose schedule changed, or that was switched on, begins anew: it never fires for the time before `now`.
 
     Raises:
-        Invalid: everything that is wrong, each naming its field and the cure; `invalid_cron`,
-            `invalid_timezone` or `invalid_template` when that is all, else `invalid_trigger`.
+        Invalid: every field that is wrong, each with the first that is wrong with it and the cure;
+            `invalid_cron` or `invalid_template` when that is all, else `invalid_trigger`.
     """
     before = {k: v for k, v in fields_of(known).items() if k not in known.defaulted} if known else {}
     fields = {k: v for k, v in (before | dict(written)).items() if v is not None}
@@ -161,9 +164,9 @@ def made(
     problems = {name: wrong(name[:60], "is not a field of triggers; remove it") for name in unknown}
     table, unreadable = _read({name: value for name, value in fields.items() if name not in problems})
     problems |= unreadable
-    kind = table.kind or ("cron" if "cron" in fields else None)
+    kind = table.kind or ("cron" if "cron" in fields and "kind" not in problems else None)
     person = people.by_name(table.owner) if table.owner is not None else owner
-    for problem in _at_odds(table, kind, person or owner, people):
+    for problem in _at_odds(table, kind, person or owner, people, has_skill):
         problems.setdefault(_field(problem), problem)
     if person is None:
         problems.setdefault("owner", wrong("owner", f"names nobody of [[people]]: {table.owner}"))
@@ -311,7 +314,13 @@ def _read(fields: Mapping[str, Any]) -> tuple[TriggerTable, dict[str, Invalid]]:
     return TriggerTable.model_validate({"name": "unnamed"} | readable), problems
 
 
-def _at_odds(table: TriggerTable, kind: Kind | None, owner: Person, people: People) -> Iterator[Invalid]:
+def _at_odds(
+    table: TriggerTable,
+    kind: Kind | None,
+    owner: Person,
+    people: People,
+    has_skill: Callable[[str], bool] | None,
+) -> Iterator[Invalid]:
     """What is wrong with fields that can be read, by themselves or beside each other."""
     prompt = table.prompt or ""
     if kind is None:
@@ -330,7 +339,17 @@ def _at_odds(table: TriggerTable, kind: Kind | None, owner: Person, people: Peop
         yield wrong("signing", "is for webhooks only; leave it out")
     if (cron := table.cron) is not None:
         yield from _refused("cron", lambda: Schedule.parse(cron, table.timezone or owner.timezone))
-    yield from _unknown_places(table.channels or (), people)
+    if unheard := [place for place in table.channels or () if not _is_place(place, people)]:
+        yield wrong(
+            "channels",
+            f'does not know {_quoted(unheard)}; write "slack", "email", "web", "slack:" and the id of a '
+            "channel, or a name of [[people]]",
+        )
+    if has_skill and (unskilled := [skill for skill in table.skills or () if not has_skill(skill)]):
+        yield wrong(
+            "skills",
+            f"names what cannot be used: {_quoted(unskilled)}; `pizzabot skills list` shows which can",
+        )
     if (table.misfire_max or 0) > _MOST_MISFIRES:
         yield wrong("misfire_max", f"is at most {_MOST_MISFIRES}")
 
@@ -342,17 +361,16 @@ def _refused(field: str, check: Callable[[], object]) -> Iterator[Invalid]:
         yield Invalid(f"{field}: {error}", code=error.code, details=_details(field, str(error)))
 
 
-def _unknown_places(channels: tuple[str, ...], people: People) -> Iterator[Invalid]:
-    for place in channels:
-        kind, _, target = place.partition(":")
-        if place in _PLACES or (kind == "slack" and target[:1] in ("C", "G") and target.isalnum()):
-            continue
-        if people.by_name(place) is None:
-            yield wrong(
-                "channels",
-                f'does not know "{place[:60]}"; write "slack", "email", "web", "slack:" and the id of a '
-                "channel, or a name of [[people]]",
-            )
+def _is_place(place: str, people: People) -> bool:
+    kind, _, target = place.partition(":")
+    is_channel = kind == "slack" and target[:1] in ("C", "G") and target.isalnum()
+    return place in _PLACES or is_channel or people.by_name(place) is not None
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    """The first few, as they can be told."""
+    shown = ", ".join(f'"{text[:60]}"' for text in texts[:_MOST_TOLD])
+    return shown if len(texts) <= _MOST_TOLD else f"{shown} and {len(texts) - _MOST_TOLD} more"
 
 
 def wrong(field: str, problem: str) -> Invalid:

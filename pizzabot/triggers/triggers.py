@@ -129,13 +129,17 @@ class Triggers:
         Raises Invalid (see `trigger.made`), Conflict `name_taken`, Forbidden.
         """
         now = self._clock.now()
-        trigger = made(written, id=new_id(), owner=person, people=self._people, now=now, source=via)
-        if trigger.kind == "digest":
-            raise Invalid(
-                "kind: a digest is written in [[people]] of pizzabot.toml, as `digest`.",
-                code="invalid_trigger",
-            )
-        self._check_skills(trigger)
+        if written.get("kind") == "digest":
+            raise wrong("kind", "a digest is written in [[people]] of pizzabot.toml, as `digest`")
+        trigger = made(
+            written,
+            id=new_id(),
+            owner=person,
+            people=self._people,
+            now=now,
+            source=via,
+            has_skill=self._has_skill,
+        )
         self._own(trigger, person)
         secret, told = self._secret(trigger, written)
         trigger = replace(trigger, secret=secret)
@@ -178,12 +182,16 @@ class Triggers:
             )
         if written.get("kind", known.kind) != known.kind:
             raise Invalid("kind: cannot change; make a new trigger.", code="invalid_trigger")
-        source = known.source
         trigger = made(
-            written, id=known.id, owner=person, people=self._people, now=now, source=source, known=known
+            written,
+            id=known.id,
+            owner=person,
+            people=self._people,
+            now=now,
+            source=known.source,
+            known=known,
+            has_skill=self._has_skill if "skills" in written else None,
         )
-        if "skills" in written:
-            self._check_skills(trigger)
         self._own(trigger, person)
         told = None
         if "secret" in written or trigger.signing != known.signing:
@@ -427,14 +435,6 @@ class Triggers:
             await self._ticker.begin(occurrence.id, now)
         found = await self._database.read(lambda c: store.occurrence(c, occurrence.id))
         return found or occurrence
-
-    def _check_skills(self, trigger: Trigger) -> None:
-        unknown = [skill for skill in trigger.skills or () if not self._has_skill(skill)]
-        if unknown:
-            raise wrong(
-                "skills",
-                f'names none that can be used: "{unknown[0][:60]}"; `pizzabot skills list` shows which can',
-            )
 
     def _own(self, trigger: Trigger, person: Person) -> None:
         if not _may(person, trigger):

@@ -150,7 +150,7 @@ def client(url: str, token: str | None, **headers: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=url, headers=sent, timeout=30, trust_env=False)
 
 
-_alone = threading.Lock()
+_DBOS = threading.Lock()  # it is one for all of a process
 
 
 @asynccontextmanager
@@ -164,12 +164,14 @@ async def serving(
     """Open the runtime on a home; yields when requests are answered. One at a time, as DBOS is one."""
     seen = {"PATH": os.environ["PATH"], **(environ or {})}
     settings = load_settings(home.path, seen)
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as opened, AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(
             open_runtime(home, settings, seen, clock=clock, tracer=tracer)
         )
-        assert _alone.acquire(blocking=False), "a server of this process is open already: DBOS is one for all"
-        stack.callback(_alone.release)
+        # Only now: a home that cannot be opened is tried beside one that is.
+        if not _DBOS.acquire(blocking=False):
+            raise AssertionError("a server of this process is open already")
+        opened.callback(_DBOS.release)
         port = runtime.channels["api"].port  # type: ignore[attr-defined]
         url = f"http://127.0.0.1:{port}"
         http = await stack.enter_async_context(client(url, runtime.tokens.owner_token()))

@@ -30,13 +30,12 @@ _TEXTS = (
     "signing",
 )
 _LISTS = ("channels", "skills")
-_IN_FORM = {*_TEXTS, *_LISTS}
 
 
 async def index(visit: Visit) -> Response:
     """`GET /triggers`."""
     found = await visit.doors.triggers.all(visit.person)
-    return await page(visit, "triggers", triggers=found, form=None, wrong={}, problem=None)
+    return await page(visit, "triggers", triggers=found, form=None, **_marks(None, None))
 
 
 async def create(visit: Visit, form: Form) -> Response:
@@ -45,8 +44,8 @@ async def create(visit: Visit, form: Form) -> Response:
         made = await visit.doors.triggers.create(_new(form), visit.person, VIA)
     except Refused as error:
         found = await visit.doors.triggers.all(visit.person)
-        told = {"wrong": _wrong(error), "problem": _problem(error)}
-        return await page(visit, "triggers", error.status, triggers=found, form=form.texts, **told)
+        marks = _marks(error, form.texts)
+        return await page(visit, "triggers", error.status, triggers=found, form=form.texts, **marks)
     if made.secret is None:
         return see_other(f"/triggers/{made.trigger.id}")
     return await _shown(visit, made.trigger, secret=made.secret)
@@ -105,32 +104,30 @@ async def _shown(
         hook=f"{visit.doors.url()}/hooks/{trigger.id}",
         secret=secret,
         form=form,
-        wrong=_wrong(problem) if problem is not None else {},
-        problem=_problem(problem) if problem is not None else None,
+        **_marks(problem, form),
     )
 
 
-def _wrong(error: Refused) -> dict[str, str]:
-    """By field of the form, what is wrong with it."""
+def _marks(error: Refused | None, form: Mapping[str, str] | None) -> dict[str, Any]:
+    """What a page says of a form that was not taken: `wrong`, by field, and `problem`, above it."""
+    if error is None or form is None:
+        return {"wrong": {}, "problem": None}
     told = {
         str(e["path"]).strip("/").split(".")[0]: str(e["message"]) for e in error.details.get("errors", ())
     }
+    if error.code == "name_taken":
+        told = {"name": str(error)}
     # Most say what the field is, or lacks: "is missing; …"
-    return {
-        field: f"It {said}" if said[:1].islower() else said
-        for field, said in told.items()
-        if field in _IN_FORM
+    wrong = {
+        name: f"It {said}" if said[:1].islower() else said
+        for name, said in told.items()
+        if name in form and name in (*_TEXTS, *_LISTS)
     }
-
-
-def _problem(error: Refused) -> str:
-    """What to say above the form; where its fields say it all, only that they do."""
-    at_fields = _wrong(error)
-    return (
-        "Nothing was saved: see what is marked."
-        if at_fields and len(at_fields) == len(error.details["errors"])
-        else str(error)
-    )
+    is_all_marked = bool(told) and wrong.keys() == told.keys()
+    return {
+        "wrong": wrong,
+        "problem": "Nothing was saved: see what is marked." if is_all_marked else str(error),
+    }
 
 
 async def _trigger(visit: Visit) -> Trigger:
@@ -143,7 +140,7 @@ async def _trigger(visit: Visit) -> Trigger:
 def _new(form: Form) -> dict[str, Any]:
     """The fields of a new trigger: without what is not for its kind."""
     kind = form.texts.get("kind", "cron")
-    left_out = ("cron", "misfire", "grace") if kind == "webhook" else ("signing",)
+    left_out = ("cron", "timezone", "misfire", "grace") if kind == "webhook" else ("signing",)
     return {name: value for name, value in _written(form).items() if name not in left_out} | {"kind": kind}
 
 

@@ -20,6 +20,12 @@ from tests.unit.cli.conftest import Answers
 Serving = Callable[[Answers], Api]
 
 
+def test_a_refusal_of_several_fields_is_a_line_for_each() -> None:
+    fields = [{"path": "/name", "message": "is missing."}, {"path": "/cron", "message": "is none."}]
+    lines = ["name: is missing.", "cron: is none."]
+    assert refusal_lines(422, " ".join(lines), fields) == lines
+
+
 def test_a_refusal_is_its_message_and_the_fields() -> None:
     fields = [
         {"path": "/amount", "message": "'x' is not of type 'number'"},

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from tests.fakes.mail.taken import body
-from tests.unit.email.conftest import ADA, AGENT, BOB, CAY, EVE, Post, addresses
+from tests.unit.email.conftest import (
+    ADA,
+    AGENT,
+    BOB,
+    CAY,
+    EVE,
+    Post,
+    addresses,
+    comes,
+    expense,
+    until,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -15,6 +28,24 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 async def said_by_people(post: Post, words: str) -> list[str]:
     thread = await post.thread(words)
     return [m["text"] for m in thread["messages"] if m["role"] == "user"]
+
+
+async def is_stopped(post: Post) -> bool:
+    return bool((await post.served.http.get("/api/status")).json()["stopped"])
+
+
+async def told_after(post: Post, seen: int, words: str) -> None:
+    """Wait until Ada is told these words in a mail that came after so many."""
+    await until(lambda: any(words in body(m) for m in post.mails(ADA)[seen:]) or None, lambda: words)
+
+
+@asynccontextmanager
+async def going_on_afterwards(post: Post) -> AsyncIterator[None]:
+    """Whatever happens in between, the other tests' work goes on."""
+    try:
+        yield
+    finally:
+        await post.served.http.post("/api/resume")
 
 
 async def test_a_mail_begins_a_task_and_the_answer_comes_as_a_mail(post: Post) -> None:
@@ -236,23 +267,48 @@ async def test_a_result_from_elsewhere_comes_by_mail_and_can_be_answered(post: P
 
 @pytest.mark.parametrize("word", ["Stop everything", "stop!"])
 async def test_an_owner_stops_everything_by_mail_and_answers_to_go_on(post: Post, word: str) -> None:
-    await post.sends(ADA, word, subject="Wait")
-    told = await post.gets(ADA, "Stopped by Ada")
-    assert (await post.served.http.get("/api/status")).json()["stopped"]
-    await post.answers(ADA, told, "Resume")
-    await post.gets(ADA, "Everything goes on")
-    assert not (await post.served.http.get("/api/status")).json()["stopped"]
+    async with going_on_afterwards(post):
+        await post.sends(ADA, word, subject=f"Wait, {word}")
+        told = await post.gets(ADA, f"Re: Wait, {word}")
+        assert "Stopped by Ada" in body(told)
+        assert await is_stopped(post)
+        seen = len(post.mails(ADA))
+        await post.answers(ADA, told, "Resume")
+        await comes(lambda: is_stopped(post), lambda stopped: not stopped)
+        await told_after(post, seen, "Everything goes on")
     assert not [m for m in post.mails(ADA) if "You said" in body(m) and "top" in body(m)]
 
 
 async def test_a_word_to_stop_that_nobody_was_free_to_begin_is_no_task_after_resume(post: Post) -> None:
-    await post.served.http.post("/api/stop")
-    await post.sends(ADA, "Stop everything", subject="Nobody is free")
-    await post.gets(ADA, "Stopped by Ada")
-    await post.served.http.post("/api/resume")
+    async with going_on_afterwards(post):
+        await post.served.http.post("/api/stop")
+        await post.sends(ADA, "Stop everything", subject="Nobody is free")
+        assert "Stopped by Ada" in body(await post.gets(ADA, "Re: Nobody is free"))
     await post.sends(ADA, "[[say what came after]]")
     await post.gets(ADA, "what came after")
     assert (await post.thread("Nobody is free"))["state"] == "stopped"
+
+
+@pytest.mark.parametrize("state", ["idle", "running", "waiting"])
+async def test_a_word_to_stop_in_a_conversation_is_no_task_in_it(post: Post, state: str) -> None:
+    words = {
+        "idle": "[[say at rest]]",
+        "running": "[[sleep 30]]",
+        "waiting": expense(f"stopped while {state}"),
+    }
+    await post.sends(ADA, f"[[say stop me {state}]]", subject=f"Stop while {state}")
+    first = await post.gets(ADA, f"stop me {state}")
+    thread = (await post.thread(f"Stop while {state}"))["id"]
+    await post.answers(ADA, first, words[state])
+    await post.served.wait(thread, state)
+    async with going_on_afterwards(post):
+        seen = len(post.mails(ADA))
+        await post.answers(ADA, first, "Stop everything")
+        await told_after(post, seen, "Everything is stopped")
+        assert await is_stopped(post)
+    after = (await post.served.http.get(f"/api/threads/{thread}")).json()
+    assert after["state"] == {"idle": "idle", "running": "stopped", "waiting": "waiting"}[state]
+    assert not [m for m in after["messages"] if "Stop everything" in m["text"]]
 
 
 async def test_stop_in_a_new_mail_of_anybody_else_is_a_message(post: Post) -> None:

@@ -31,7 +31,7 @@ def triggers(room: Unattended, tmp_path: Path) -> Triggers:
 
 async def test_a_skill_that_cannot_be_used_is_refused_when_it_is_written(triggers: Triggers) -> None:
     made = (await triggers.create(MORNING | {"skills": ["books"]}, ADA, "web")).trigger
-    with pytest.raises(Invalid, match='skills: names none that can be used: "cellar"'):
+    with pytest.raises(Invalid, match='skills: names what cannot be used: "cellar"'):
         await triggers.change(made.id, {"skills": ["books", "cellar"]}, ADA, "web")
     with pytest.raises(Invalid, match="pizzabot skills list"):
         await triggers.create(MORNING | {"name": "Other", "skills": ["cellar"]}, ADA, "web")

@@ -28,12 +28,10 @@ class Watcher:
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
 
-    async def until(
-        self, kind: str, thread_id: str | None = None, seconds: float = 10
-    ) -> list[dict[str, Any]]:
+    async def until(self, kind: str, thread_id: str | None = None) -> list[dict[str, Any]]:
         """The events up to the first one of that kind, of that thread when one is named."""
         heard: list[dict[str, Any]] = []
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             async for line in self._lines:
                 if line.startswith("data: "):
                     heard.append(json.loads(line[6:]))
@@ -41,8 +39,8 @@ class Watcher:
                         return heard
         raise AssertionError(f"the stream ended before {kind}: {heard}")
 
-    async def end(self, seconds: float = 10) -> None:
-        async with asyncio.timeout(seconds):
+    async def end(self) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
             async for _ in self._lines:
                 pass
 

@@ -163,6 +163,7 @@ async def test_all_that_is_wrong_is_marked_at_once(served: Served) -> None:
         "prompt": "",
         "cron": "daily",
         "channels": "fax, pigeon",
+        "skills": "juggling",
         "model": "gpt",
         "budget_usd": "0",
         "grace": "x",
@@ -171,14 +172,32 @@ async def test_all_that_is_wrong_is_marked_at_once(served: Served) -> None:
         page = tree((await filled(browser, "/triggers", "Create", typed)).text)
     check(page)
     assert marked(page).keys() == typed.keys()
+    assert "pigeon" in marked(page)["channels"]
 
 
-async def test_what_is_not_about_one_field_stands_above_the_form(served: Served) -> None:
+async def test_a_name_that_is_taken_is_said_beside_it(served: Served) -> None:
     await made(served, name="Taken already")
     async with at_home(served) as browser:
         answer = await filled(browser, "/triggers", "Create", TYPED | {"name": "Taken already"})
     check_page(answer, 409)
-    assert "Another trigger is named Taken already" in tree(answer.text).one("p", role="alert").text
+    assert "Another trigger is named Taken already" in marked(tree(answer.text))["name"]
+
+
+async def test_what_a_form_hides_neither_stops_a_webhook_nor_is_written(served: Served) -> None:
+    typed = TYPED | {"name": new_id(), "kind": "webhook", "cron": "daily", "timezone": "Mars/X", "grace": "x"}
+    async with at_home(served) as browser:
+        check_page(await filled(browser, "/triggers", "Create", typed), 200)
+    assert "timezone" in (await served.doors.triggers.get(typed["name"], ADA)).defaulted
+
+
+async def test_what_is_wrong_with_a_field_that_is_not_there_stands_above_the_form(served: Served) -> None:
+    trigger = await made(served, kind="webhook", cron=None)
+    gone = replace(trigger, timezone="Mars/X", defaulted=())  # a zone that this machine knew once
+    await store_of(served).write(lambda c: store.put(c, gone, new=False))
+    async with at_home(served) as browser:
+        page = tree((await filled(browser, f"/triggers/{trigger.id}", "Save", {"prompt": "x"})).text)
+    assert "Mars/X" in page.one("p", role="alert").text
+    assert marked(page) == {}
 
 
 @pytest.mark.parametrize("signing", ["secret", "hmac"])
