@@ -182,8 +182,13 @@ class Handing:
         return False
 
     async def _stops_everything(self, reply: Reply) -> None:
-        """Stop everything, whatever else fails; the word itself is no task, neither now nor after resume."""
-        accepted = None
+        """Stop everything, whatever else fails; the word itself is no task, neither now nor after resume.
+
+        Once, however often the mail comes: what went on since does so because somebody said so.
+        """
+        key, accepted = f"deciding/stop/{reply.key}", None
+        if await self._doors.note(VIA, key) is not None:
+            return
         try:
             await self.remember(reply)
             if (
@@ -198,6 +203,7 @@ class Handing:
             thread = await self._doors.thread(accepted.thread_id, reply.person)
             if thread.state is ThreadState.QUEUED:  # nobody was free to begin it, and what is queued stays so
                 await self._doors.stop_thread(thread.id, reply.person, VIA)
+        await self._doors.keep(VIA, {key: ""})
 
     async def stops(self, reply: Reply, asked: Asked) -> bool:
         """Whether it was the word stop, and something was at work in the thread."""

@@ -218,6 +218,8 @@ def _triggers(settings: Settings) -> Iterator[Contradiction]:
         if trigger.name.casefold() in seen:
             yield ("triggers", index, "name"), "another trigger has this name; each needs its own"
         seen.add(trigger.name.casefold())
+        if trigger.kind == "digest":
+            yield ("triggers", index, "kind"), "a digest is written in [[people]], as `digest`"
         if trigger.owner is not None and people.by_name(trigger.owner) is None:
             names = [person.name for person in people]
             yield (

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from pizzabot.errors import Invalid
 from pizzabot.people import People, Person
+from pizzabot.settings.findings import sentence
 from pizzabot.settings.tables import TriggerTable
 from pizzabot.settings.values import parse_duration
 from pizzabot.triggers import prompts, webhooks
@@ -33,6 +34,7 @@ _MISFIRES = 5
 _MOST_MISFIRES = 100
 _PLACES = ("slack", "email", "web")
 _MOST_TOLD = 5
+_OF_DIGESTS = "digest:"
 
 
 class OccurrenceState(StrEnum):
@@ -161,15 +163,20 @@ def made(
     fields = {k: v for k, v in (before | dict(written)).items() if v is not None}
     fields.pop("secret", None)
     unknown = sorted(written.keys() - TriggerTable.model_fields.keys())
-    problems = {name: wrong(name[:60], "is not a field of triggers; remove it") for name in unknown}
-    table, unreadable = _read({name: value for name, value in fields.items() if name not in problems})
+    problems = {
+        name: wrong(name[:60], "is not a field of triggers; remove it") for name in unknown[:_MOST_TOLD]
+    }
+    table, unreadable = _read({name: value for name, value in fields.items() if name not in unknown})
     problems |= unreadable
     kind = table.kind or ("cron" if "cron" in fields and "kind" not in problems else None)
     person = people.by_name(table.owner) if table.owner is not None else owner
     for problem in _at_odds(table, kind, person or owner, people, has_skill):
         problems.setdefault(_field(problem), problem)
     if person is None:
-        problems.setdefault("owner", wrong("owner", f"names nobody of [[people]]: {table.owner}"))
+        named = _quoted([each.name for each in people])
+        problems.setdefault(
+            "owner", wrong("owner", f"names nobody of [[people]]: {table.owner}; write one of {named}")
+        )
     if problems or kind is None or person is None:
         raise _together(list(problems.values()))
     prompt, zone = table.prompt or "", table.timezone or person.timezone
@@ -303,11 +310,8 @@ def _read(fields: Mapping[str, Any]) -> tuple[TriggerTable, dict[str, Invalid]]:
     except ValidationError as error:
         for each in error.errors(include_url=False):
             place = ".".join(str(part) for part in each["loc"])
-            said = (
-                "is missing; write one"
-                if each["type"] == "missing"
-                else each["msg"].removeprefix("Value error, ")
-            )
+            path = ("triggers", 0, *each["loc"])
+            said = "is missing; write one" if each["type"] == "missing" else sentence(path, each)
             problems.setdefault(str(each["loc"][0]), wrong(place, said))
     readable = {name: value for name, value in fields.items() if name not in problems}
     # What was refused is left out to see what else is wrong; without a name there is no table to see it in.
@@ -323,6 +327,8 @@ def _at_odds(
 ) -> Iterator[Invalid]:
     """What is wrong with fields that can be read, by themselves or beside each other."""
     prompt = table.prompt or ""
+    if kind != "digest" and table.name.casefold().startswith(_OF_DIGESTS):
+        yield wrong("name", f'begins with "{_OF_DIGESTS}", which is for digests; write another')
     if kind is None:
         yield wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
     if kind != "digest" and not prompt.strip():

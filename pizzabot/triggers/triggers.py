@@ -181,7 +181,7 @@ class Triggers:
                 code="invalid_trigger",
             )
         if written.get("kind", known.kind) != known.kind:
-            raise Invalid("kind: cannot change; make a new trigger.", code="invalid_trigger")
+            raise wrong("kind", "cannot change; make a new trigger")
         trigger = made(
             written,
             id=known.id,
@@ -420,7 +420,7 @@ class Triggers:
         """What is kept of a webhook's secret, and the secret when it was made here."""
         if trigger.kind != "webhook":
             if written.get("secret") is not None:
-                raise Invalid("secret: is for webhooks only; leave it out.", code="invalid_trigger")
+                raise wrong("secret", "is for webhooks only; leave it out")
             return None, None
         given = written.get("secret")
         if given is not None:

@@ -399,6 +399,12 @@ def test_something_like_a_variable_is_refused(tmp_path: Path, written: str) -> N
     ]
 
 
+def test_a_digest_is_no_table_of_triggers(tmp_path: Path) -> None:
+    assert errors(tmp_path, '[[triggers]]\nname = "t"\nkind = "digest"\ncron = "@daily"') == [
+        "pizzabot.toml:3: triggers[0].kind: a digest is written in [[people]], as `digest`"
+    ]
+
+
 def test_an_unset_variable_is_named_with_file_line_and_key_and_said_once(tmp_path: Path) -> None:
     text = '[slack]\napp_token = "x"\nbot_token = "${SLACK_BOT_TOKEN}"'
     assert errors(tmp_path, text) == [

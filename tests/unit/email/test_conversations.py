@@ -289,6 +289,18 @@ async def test_a_word_to_stop_that_nobody_was_free_to_begin_is_no_task_after_res
     assert (await post.thread("Nobody is free"))["state"] == "stopped"
 
 
+async def test_a_word_to_stop_that_comes_again_after_a_crash_stops_nothing_more(post: Post) -> None:
+    async with going_on_afterwards(post):
+        await post.sends(ADA, "Stop everything", subject="Again", message_id="<again@example.com>")
+        told = await post.gets(ADA, "Re: Again")
+        await post.served.http.post("/api/resume")
+        await post.answers(ADA, told, "[[sleep 1.25]] after all")
+        await post.served.doors.forget("email", "taken/")  # as if killed before it was noted that it was
+        await post.sends(ADA, "Stop everything", subject="Again", message_id="<again@example.com>")
+        await post.gets(ADA, "slept 1.25")
+        assert not await is_stopped(post)
+
+
 @pytest.mark.parametrize("state", ["idle", "running", "waiting"])
 async def test_a_word_to_stop_in_a_conversation_is_no_task_in_it(post: Post, state: str) -> None:
     words = {

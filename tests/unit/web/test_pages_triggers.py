@@ -175,6 +175,15 @@ async def test_all_that_is_wrong_is_marked_at_once(served: Served) -> None:
     assert "pigeon" in marked(page)["channels"]
 
 
+async def test_a_form_that_leaves_out_its_kind_comes_back_like_any_other(served: Served) -> None:
+    async with at_home(served) as browser:
+        page = await shown(browser, "/triggers")
+        (form,) = [form for form in page.all("form") if "fields" in form.classes]
+        (create,) = [node for node in buttons(page, form) if node.text == "Create"]
+        sent = {name: text for name, text in sent_of(page, form, create).items() if name != "kind"}
+        check_page(await browser.send("/triggers", sent), 422)
+
+
 async def test_a_name_that_is_taken_is_said_beside_it(served: Served) -> None:
     await made(served, name="Taken already")
     async with at_home(served) as browser:
