@@ -52,6 +52,7 @@ from pizzabot.tracing import OFF, Tracer
 from pizzabot.triggers import tool
 from pizzabot.triggers.firing import Work
 from pizzabot.triggers.ticker import Ticker
+from pizzabot.triggers.trigger import OF_DIGESTS
 from pizzabot.triggers.triggers import Triggers
 from pizzabot.triggers.webhooks import Seal
 
@@ -452,7 +453,7 @@ def _allowance(settings: Settings) -> Bounds:
 def triggers_of(settings: Settings) -> list[Mapping[str, Any]]:
     """The triggers that pizzabot.toml asks for: its own tables, and a digest for whoever wants one."""
     digests = [
-        {"name": f"digest:{person.name}", "kind": "digest", "cron": person.digest, "owner": person.name}
+        {"name": f"{OF_DIGESTS}{person.name}", "kind": "digest", "cron": person.digest, "owner": person.name}
         for person in settings.people
         if person.digest is not None
     ]

@@ -191,9 +191,8 @@ class Handing:
             return
         try:
             await self.remember(reply)
-            if (
-                reply.asked is None
-            ):  # a conversation to answer in; it is told like every other that was at work
+            # A new mail becomes a conversation to answer in, which is told like every other that was at work.
+            if reply.asked is None:
                 accepted = await self.say(reply, quietly=True, counts=False)
         finally:
             await self._doors.stop_everything(reply.person, VIA)

@@ -34,7 +34,7 @@ _MISFIRES = 5
 _MOST_MISFIRES = 100
 _PLACES = ("slack", "email", "web")
 _MOST_TOLD = 5
-_OF_DIGESTS = "digest:"
+OF_DIGESTS = "digest:"  # how their names begin
 
 
 class OccurrenceState(StrEnum):
@@ -162,11 +162,12 @@ def made(
     before = {k: v for k, v in fields_of(known).items() if k not in known.defaulted} if known else {}
     fields = {k: v for k, v in (before | dict(written)).items() if v is not None}
     fields.pop("secret", None)
+    readable = {name: value for name, value in fields.items() if name in TriggerTable.model_fields}
     unknown = sorted(written.keys() - TriggerTable.model_fields.keys())
     problems = {
         name: wrong(name[:60], "is not a field of triggers; remove it") for name in unknown[:_MOST_TOLD]
     }
-    table, unreadable = _read({name: value for name, value in fields.items() if name not in unknown})
+    table, unreadable = _read(readable)
     problems |= unreadable
     kind = table.kind or ("cron" if "cron" in fields and "kind" not in problems else None)
     person = people.by_name(table.owner) if table.owner is not None else owner
@@ -327,8 +328,8 @@ def _at_odds(
 ) -> Iterator[Invalid]:
     """What is wrong with fields that can be read, by themselves or beside each other."""
     prompt = table.prompt or ""
-    if kind != "digest" and table.name.casefold().startswith(_OF_DIGESTS):
-        yield wrong("name", f'begins with "{_OF_DIGESTS}", which is for digests; write another')
+    if kind != "digest" and table.name.casefold().startswith(OF_DIGESTS):
+        yield wrong("name", f'begins with "{OF_DIGESTS}", which is for digests; write another')
     if kind is None:
         yield wrong("kind", 'is missing; write "cron" with a `cron`, or "webhook"')
     if kind != "digest" and not prompt.strip():
